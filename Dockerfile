@@ -1,0 +1,29 @@
+# docker build -t octavo .
+# llama.cpp is built for the processor that builds; for an image that runs on others too:
+# docker build --build-arg CMAKE_ARGS=-DGGML_NATIVE=OFF -t octavo .
+
+FROM python:3.11-slim AS build
+ARG CMAKE_ARGS=""
+RUN apt-get update && apt-get install --yes --no-install-recommends g++ make && rm -rf /var/lib/apt/lists/*
+RUN python -m venv /opt/octavo
+WORKDIR /source
+# Before the sources, so that a change of them does not build llama.cpp again.
+COPY native native
+COPY pyproject.toml constraints.txt ./
+RUN version=$(sed -n 's/.*"llama-cpp-python==\([0-9.]*\)".*/\1/p' pyproject.toml) \
+    && CMAKE_ARGS="$CMAKE_ARGS" native/install_llama_cpp.sh /opt/octavo "$version"
+COPY README.md LICENSE ./
+COPY src src
+RUN /opt/octavo/bin/pip install --no-cache-dir --constraint constraints.txt '.[demo]'
+
+FROM python:3.11-slim
+RUN apt-get update && apt-get install --yes --no-install-recommends libgomp1 && rm -rf /var/lib/apt/lists/* \
+    && useradd --create-home octavo
+COPY --from=build /opt/octavo /opt/octavo
+USER octavo
+WORKDIR /home/octavo
+ENV PATH=/opt/octavo/bin:$PATH PYTHONUNBUFFERED=1
+EXPOSE 8080
+HEALTHCHECK --start-period=60s CMD ["python", "-c", \
+    "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8080/health', timeout=2)"]
+CMD ["octavo", "serve", "--host", "0.0.0.0"]

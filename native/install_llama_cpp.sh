@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# Install llama-cpp-python, built for this processor, into a virtual environment.
+#
+#     native/install_llama_cpp.sh VENV VERSION
+#
+# The wheel is built once (6 to 12 minutes on two cores) and kept in ~/.cache/octavo/wheels, in a folder whose name is a
+# digest of all that the result depends on: another compiler, processor, version or cure is another wheel. pip's own cache
+# knows none of these, so it is not used here.
+set -euo pipefail
+
+venv=$1
+version=$2
+here=$(cd "$(dirname "$0")" && pwd)
+cure=$here/amx_tile_config_cure.h
+compiler=${CXX:-c++}
+
+command -v "$compiler" >/dev/null || {
+    echo "A C++ compiler is needed (Debian: apt-get install g++; macOS: xcode-select --install)." >&2
+    exit 1
+}
+
+processor() {
+    if [ -r /proc/cpuinfo ]; then grep -m 2 -E '^(flags|Features|model name)' /proc/cpuinfo; else sysctl -n machdep.cpu.brand_string; fi
+}
+digest() { python3 -c 'import hashlib, sys; print(hashlib.sha256(sys.stdin.buffer.read()).hexdigest()[:16])'; }
+
+key=$({ echo "$version ${CMAKE_ARGS:-}"; "$compiler" --version; cat "$cure" "$0"; processor; } | digest)
+wheels=${XDG_CACHE_HOME:-$HOME/.cache}/octavo/wheels/$key
+marker=$venv/.llama-cpp-$key
+
+[ -e "$marker" ] && exit 0
+
+if ! compgen -G "$wheels/llama_cpp_python-$version-*.whl" >/dev/null; then
+    echo "Building llama.cpp for this processor (once; 6 to 12 minutes on two cores) …"
+    build=$(mktemp -d)
+    trap 'rm -rf "$build"' EXIT
+    # The path of the cure must not change between builds, nor hold a space: compile from a copy in the build folder.
+    cp "$cure" "$build/cure.h"
+    CMAKE_ARGS="-DCMAKE_CXX_FLAGS=-include$build/cure.h ${CMAKE_ARGS:-}" \
+        "$venv/bin/pip" wheel --no-cache-dir --no-deps --no-binary llama-cpp-python --wheel-dir "$build/wheels" \
+        "llama-cpp-python==$version"
+    mkdir -p "$wheels"
+    mv "$build"/wheels/llama_cpp_python-*.whl "$wheels/"
+fi
+
+"$venv/bin/pip" install --quiet --no-deps --force-reinstall "$wheels"/llama_cpp_python-"$version"-*.whl
+rm -f "$venv"/.llama-cpp-*
+touch "$marker"

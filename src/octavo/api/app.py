@@ -1,0 +1,62 @@
+"""The HTTP application."""
+
+from importlib.metadata import version
+
+from fastapi import FastAPI
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from octavo.api.context import ApiContext
+from octavo.api.errors import MethodNotAllowed, PathNotFound, error_response, handle_octavo_error, internal_error
+from octavo.api.limits import BodyLimits
+from octavo.api.observe import Observe
+from octavo.api.openapi import openapi_of
+from octavo.api.routes.chat import add_chat
+from octavo.api.routes.completions import add_completions
+from octavo.api.routes.health import add_health
+from octavo.api.routes.metrics import add_metrics
+from octavo.api.routes.models import add_models
+from octavo.api.routes.pages import add_pages
+from octavo.api.routes.tokenize import add_tokenize
+from octavo.core.limits import Limits
+from octavo.errors import OctavoError
+from octavo.service import GenerationService, ModelRegistry
+from octavo.telemetry import Metrics
+
+_DESCRIPTION = "Text generation with OctoAI's and OpenAI's API."
+
+
+def create_app(
+    *, models: ModelRegistry, service: GenerationService, metrics: Metrics, limits: Limits, is_strict: bool
+) -> FastAPI:
+    """The application; it starts and stops nothing. is_strict: unknown fields are errors."""
+    context = ApiContext(models, service, metrics, limits, is_strict)
+    app = FastAPI(
+        title="Octavo",
+        version=version("octavo"),
+        description=_DESCRIPTION,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+    )
+    for add_routes in (add_completions, add_chat, add_models, add_tokenize, add_health, add_metrics):
+        add_routes(app, context)
+    add_pages(app)
+    app.openapi = openapi_of(app)  # type: ignore[method-assign]  # FastAPI's documented way to extend the document
+    app.add_exception_handler(OctavoError, handle_octavo_error)
+    app.add_exception_handler(HTTPException, _handle_http_exception)
+    app.add_middleware(BodyLimits, max_body=limits.max_body)
+    app.add_middleware(Observe, metrics=metrics)
+    return app
+
+
+async def _handle_http_exception(request: Request, error: Exception) -> Response:
+    """The framework's own errors: unknown paths and methods."""
+    assert isinstance(error, HTTPException)
+    if error.status_code == 404:
+        return error_response(PathNotFound("Nothing is served at this path; see /docs."))
+    if error.status_code == 405:
+        allow = (error.headers or {}).get("Allow", "")
+        return error_response(MethodNotAllowed(f"This path answers to {allow}, not to {request.method}.", allow=allow))
+    return error_response(internal_error())

@@ -1,0 +1,114 @@
+"""A body's bytes to JSON data, strictly: RFC 8259, bounded depth, numbers that exist, strings that are Unicode."""
+
+import json
+import math
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from starlette.requests import Request
+
+from octavo.api.shown import shown_name
+from octavo.errors import InvalidRequest
+
+_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
+_NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_ESCAPED_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+
+JsonObject = dict[str, Any]
+
+
+async def read_json(request: Request, *, max_depth: int) -> JsonObject:
+    """The object in a request's body. Raises InvalidRequest, with the field's name where a field is at fault."""
+    return parse_json(await request.body(), max_depth=max_depth)
+
+
+def parse_json(body: bytes, *, max_depth: int) -> JsonObject:
+    """The object that `body` is the JSON text of. Raises InvalidRequest."""
+    if not body.strip():
+        raise InvalidRequest("The body is empty; it must be a JSON object.")
+    if _is_too_deep(body, max_depth):
+        raise InvalidRequest(f"The body is nested too deeply; at most {max_depth} levels are read.")
+    data = _decode(body)
+    _check_text(body, data)
+    return data
+
+
+def _is_too_deep(body: bytes, max_depth: int) -> bool:
+    """Looks at the nesting of brackets outside strings, without recursion and without building anything."""
+    if body.count(b"[") + body.count(b"{") <= max_depth:
+        return False
+    brackets = np.frombuffer(_STRING.sub(b"", body).translate(None, _NOT_BRACKETS), dtype=np.uint8)
+    is_opening = (brackets == ord("[")) | (brackets == ord("{"))
+    return int(np.where(is_opening, 1, -1).cumsum().max(initial=0)) > max_depth
+
+
+def _decode(body: bytes) -> JsonObject:
+    numbers = _Numbers()
+    try:
+        data = json.loads(body.decode(), parse_float=numbers.real, parse_constant=numbers.real)
+    except UnicodeDecodeError as error:
+        raise InvalidRequest(f"The body is not UTF-8 (byte {error.start}).") from error
+    except json.JSONDecodeError as error:
+        raise InvalidRequest(f"The body is not JSON: {error.msg} (character {error.pos}).") from error
+    except ValueError:  # an integer with more digits than Python converts; as infinity it has a field to name
+        data = json.loads(body.decode(), parse_float=numbers.real, parse_constant=numbers.real, parse_int=numbers.real)
+    if not isinstance(data, dict):
+        raise InvalidRequest("The body must be a JSON object.")
+    if not numbers.are_finite:
+        raise _fault(data, _is_infinite, "Input should be a finite number")
+    return data
+
+
+class _Numbers:
+    """Notes what json.loads lets pass: NaN, Infinity and numbers beyond the range of a float."""
+
+    def __init__(self) -> None:
+        self.are_finite = True
+
+    def real(self, text: str) -> float:
+        value = float(text)
+        self.are_finite = self.are_finite and math.isfinite(value)
+        return value
+
+
+def _check_text(body: bytes, data: JsonObject) -> None:
+    """json.loads lets half surrogate pairs pass, which only an escape can make."""
+    if _ESCAPED_SURROGATE.search(body) is None:
+        return
+    try:
+        json.dumps(data, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        raise _fault(data, _is_broken, "Input should be Unicode text, without lone surrogates") from error
+
+
+def _fault(data: JsonObject, is_fault: Callable[[Any], bool], message: str) -> InvalidRequest:
+    """The error that names the field in which the fault is; none where the fault is in a field's own name."""
+    for field, value in data.items():
+        if not is_fault(field) and any(map(is_fault, _leaves(value))):
+            name = shown_name(field)
+            return InvalidRequest(f"{name}: {message}.", param=name)
+    return InvalidRequest(f"{message}.")
+
+
+def _is_infinite(value: Any) -> bool:
+    return isinstance(value, float) and not math.isfinite(value)
+
+
+def _is_broken(value: Any) -> bool:
+    return isinstance(value, str) and _SURROGATE.search(value) is not None
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    pending = [value]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, dict):
+            pending.extend(part)
+            pending.extend(part.values())
+        elif isinstance(part, list):
+            pending.extend(part)
+        else:
+            yield part

@@ -1,0 +1,68 @@
+"""What is refused before a body is read: wrong types, other encodings, too many bytes."""
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from octavo.api.errors import BodyTooLarge, UnsupportedMedia, error_response
+from octavo.errors import InvalidRequest, OctavoError
+
+
+class BodyLimits:
+    """ASGI middleware. No more than `max_body` bytes of a body reach the application, whatever its headers say."""
+
+    def __init__(self, app: ASGIApp, *, max_body: int) -> None:
+        self._app = app
+        self._max_body = max_body
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        try:
+            self._check_headers(scope["method"], Headers(scope=scope))
+        except OctavoError as error:
+            await error_response(error)(scope, receive, send)
+            return
+        await self._app(scope, self._bounded(receive), send)
+
+    def _check_headers(self, method: str, headers: Headers) -> None:
+        length = headers.get("content-length")
+        if length is not None:
+            self._check_length(length)
+        encoding = headers.get("content-encoding", "identity")
+        if encoding.strip().lower() not in ("identity", ""):
+            raise UnsupportedMedia("The body's content-encoding is not supported; send it unencoded.")
+        if method == "POST" and "content-type" in headers:
+            _check_content_type(headers["content-type"])
+
+    def _check_length(self, length: str) -> None:
+        if not (length.isascii() and length.isdecimal()):
+            raise InvalidRequest("The content-length header must be a whole number of bytes, at least 0.")
+        # The number of digits is compared first: a number of thousands of digits is never parsed.
+        if len(length.lstrip("0")) > len(str(self._max_body)) or int(length) > self._max_body:
+            raise self._too_large()
+
+    def _bounded(self, receive: Receive) -> Receive:
+        num_bytes = 0
+
+        async def receive_bounded() -> Message:
+            """Raises once; what comes after is for whoever throws it away."""
+            nonlocal num_bytes
+            message = await receive()
+            was_too_large = num_bytes > self._max_body
+            num_bytes += len(message.get("body", b""))
+            if num_bytes > self._max_body and not was_too_large:
+                raise self._too_large()
+            return message
+
+        return receive_bounded
+
+    def _too_large(self) -> BodyTooLarge:
+        return BodyTooLarge(f"The body is too large; at most {self._max_body} bytes are read.")
+
+
+def _check_content_type(value: str) -> None:
+    media_type, *parameters = (part.strip().lower() for part in value.split(";"))
+    charsets = [name.removeprefix("charset=").strip('"') for name in parameters if name.startswith("charset=")]
+    if media_type != "application/json" or any(charset not in ("utf-8", "utf8") for charset in charsets):
+        raise UnsupportedMedia("The body must have the content-type application/json, in UTF-8.")

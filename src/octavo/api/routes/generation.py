@@ -1,0 +1,47 @@
+"""What both generation endpoints do with a job."""
+
+import time
+from contextlib import aclosing
+from uuid import uuid4
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from octavo.api.assemble import AnswerAssembler, AnswerHead, AnswerShape, ChunkAssembler, WireData
+from octavo.api.context import ApiContext
+from octavo.api.disconnect import until_disconnect
+from octavo.api.record import RequestRecord, record_of
+from octavo.api.schemas.common import GenerationFields
+from octavo.api.sse import StreamedAnswer, TextEvents
+from octavo.service import GenerationJob
+
+
+def new_id(shape: AnswerShape) -> str:
+    return f"{shape.id_prefix}{uuid4().hex}"
+
+
+async def answer(
+    request: Request, wire: GenerationFields, job: GenerationJob, shape: AnswerShape, context: ApiContext
+) -> Response:
+    """Generate, and answer with events or with one body. Raises what GenerationService.stream raises."""
+    record = record_of(request)
+    record.model, record.prompt_tokens = job.model.id, job.num_prompt_tokens
+    head = AnswerHead(job.id, int(time.time()), wire.model, job.model.info.fingerprint)
+    events = context.service.stream(job)
+    if wire.stream:
+        chunks = ChunkAssembler(
+            head, shape, num_prompt_tokens=job.num_prompt_tokens, includes_usage=wire.includes_usage
+        )
+        return StreamedAnswer(events, chunks, record)
+    whole = AnswerAssembler(head, shape, num_prompt_tokens=job.num_prompt_tokens)
+    data = await until_disconnect(request.receive, _folded(events, whole, record))
+    return Response(msgspec.json.encode(data), media_type="application/json")
+
+
+async def _folded(events: TextEvents, assembler: AnswerAssembler, record: RequestRecord) -> WireData:
+    async with aclosing(events):
+        async for event in events:
+            record.count(event)
+            assembler.push(event)
+    return assembler.flush()

@@ -1,0 +1,42 @@
+"""GET /health (the server lives) and /ready (it can serve)."""
+
+import msgspec
+from fastapi import FastAPI
+from starlette.responses import Response
+
+from octavo.api.context import ApiContext
+from octavo.api.errors import error_body, error_response
+from octavo.api.schemas.errors import HealthResponse, ModelState, NotReadyResponse, ReadyResponse
+from octavo.errors import EngineUnavailable
+from octavo.service import ServedModel
+
+
+def add_health(app: FastAPI, context: ApiContext) -> None:
+    @app.get("/health", summary="Whether the server lives")
+    async def get_health() -> HealthResponse:
+        return HealthResponse()
+
+    @app.get(
+        "/ready",
+        summary="Whether every model can serve",
+        response_model=ReadyResponse,
+        responses={503: {"model": NotReadyResponse}},
+    )
+    async def get_ready() -> ReadyResponse | Response:
+        states = [_state(model) for model in context.models]
+        waiting = [model.id for model in context.models if not model.is_ready]
+        return _not_ready(waiting, states) if waiting else ReadyResponse(models=states)
+
+
+def _state(model: ServedModel) -> ModelState:
+    health = model.engine.health()
+    return ModelState(id=model.id, state=health.state, progress=health.progress, message=health.message)
+
+
+def _not_ready(waiting: list[str], states: list[ModelState]) -> Response:
+    """The one error body, and beside it how far each model is."""
+    error = EngineUnavailable(f"Not ready: {', '.join(waiting)}.")
+    response = error_response(error)
+    body = {**error_body(error), "models": [state.model_dump() for state in states]}
+    headers = {"retry-after": response.headers["retry-after"]}
+    return Response(msgspec.json.encode(body), response.status_code, headers, "application/json")

@@ -1,0 +1,52 @@
+"""The one error body."""
+
+from typing import Literal
+
+from octavo.api.schemas.common import WireResponse
+
+
+class ErrorFields(WireResponse):
+    message: str
+    type: str
+    param: str | None
+    code: str
+
+
+class ValidationProblem(WireResponse):
+    loc: list[str | int]
+    msg: str
+    type: str
+
+
+class ErrorResponse(WireResponse):
+    """`error` is what OpenAI's clients read, the fields beside it are what OctoAI's read. detail: on 422."""
+
+    error: ErrorFields
+    object: Literal["error"]
+    message: str
+    type: str
+    param: str | None
+    code: str
+    detail: list[ValidationProblem] | None = None
+
+
+class ModelState(WireResponse):
+    """progress: of loading, 0..1. message: what a person should know, empty when all is well."""
+
+    id: str
+    state: str
+    progress: float
+    message: str
+
+
+class NotReadyResponse(ErrorResponse):
+    models: list[ModelState]
+
+
+class ReadyResponse(WireResponse):
+    status: Literal["ok"] = "ok"
+    models: list[ModelState]
+
+
+class HealthResponse(WireResponse):
+    status: Literal["ok"] = "ok"

@@ -1,0 +1,33 @@
+"""POST /v1/tokenize and /v1/detokenize."""
+
+from typing import Annotated
+
+from pydantic import ConfigDict, Field
+
+from octavo.api.schemas.common import WireRequest, WireResponse
+
+
+class TokenizeRequest(WireRequest):
+    model_config = ConfigDict(json_schema_extra={"examples": [{"model": "demo", "text": "Hello!"}]})
+
+    model: str = Field(description="Name of a served model.")
+    text: str = Field(description="The text; special tokens in it are found.")
+    add_special_tokens: bool | None = Field(
+        None, description="Default true: begin with the begin-of-sequence token where the model has one for texts."
+    )
+
+
+class TokenizeResponse(WireResponse):
+    tokens: list[int]
+    count: int
+
+
+class DetokenizeRequest(WireRequest):
+    model_config = ConfigDict(json_schema_extra={"examples": [{"model": "demo", "tokens": [19556, 17]}]})
+
+    model: str = Field(description="Name of a served model.")
+    tokens: Annotated[list[int], Field(fail_fast=True, description="Token ids; special tokens give their text.")]
+
+
+class DetokenizeResponse(WireResponse):
+    text: str

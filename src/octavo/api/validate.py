@@ -1,0 +1,132 @@
+"""JSON data to a wire request, and what is done about fields that no schema knows."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from octavo.api.body import JsonObject
+from octavo.api.errors import InvalidFields, Problem
+from octavo.api.schemas.common import WireRequest
+from octavo.api.shown import shown, shown_name
+from octavo.errors import NotYetSupported, UnknownField
+
+_MAX_PROBLEMS = 20
+_MAX_MESSAGE = 200
+_MESSAGES = {
+    "missing": "This field is required",
+    "model_type": "Input should be an object",
+    "too_short": "Input should have at least 1 item",
+    "union_tag_invalid": "Input should be a part of a known type: text",
+    "union_tag_not_found": "Input should be a part with a type: text",
+}
+"""Where the validator's own words speak of Python or repeat too much of the input."""
+
+Wire = TypeVar("Wire", bound=WireRequest)
+
+EQUAL_TO_N: Final = object()
+
+OFF_VALUES: Mapping[str, Sequence[Any]] = {
+    "best_of": (EQUAL_TO_N,),
+    "chat_template_kwargs": ({},),
+    "echo": (False,),
+    "function_call": ("none",),
+    "functions": ([],),
+    "include_stop_str_in_output": (False,),
+    "log_prompt": (False,),
+    "loglikelihood": (False,),
+    "logprobs": (False,),
+    "min_tokens": (0,),
+    "parallel_tool_calls": (False,),
+    "peft": (),
+    "reasoning_effort": ("none",),
+    "response_format": ({"type": "text"},),
+    "stop_token_ids": ([],),
+    "suffix": (),
+    "tool_calls": ([],),
+    "tool_choice": ("none",),
+    "tools": ([],),
+    "top_logprobs": (),
+}
+"""Documented fields that this version refuses, and the values, besides null, with which they ask for nothing."""
+
+
+def read_wire(schema: type[Wire], data: JsonObject) -> Wire:
+    """The request that `data` describes. Raises InvalidFields, or NotYetSupported for fields of OFF_VALUES in use."""
+    try:
+        wire = schema.model_validate(data)
+    except ValidationError as error:
+        raise _invalid_fields(error.errors(include_url=False, include_context=False)) from error
+    _refuse_unsupported(wire)
+    return wire
+
+
+def unknown_fields(wire: WireRequest, *, is_strict: bool) -> tuple[str, ...]:
+    """Names of the given fields that no document names, each once. Raises UnknownField for the first if strict."""
+    unknown = [extra for extra in _extras(wire) if extra.name not in OFF_VALUES]
+    if is_strict and unknown:
+        message = f"{unknown[0].shown}: this field is not known, and this server is strict."
+        raise UnknownField(message, param=unknown[0].param)
+    return tuple(dict.fromkeys(extra.shown for extra in unknown))
+
+
+@dataclass(frozen=True, slots=True)
+class _Extra:
+    """A field that its schema does not declare. path: names of the fields that it is inside of."""
+
+    path: tuple[str, ...]
+    name: str
+    value: Any
+
+    @property
+    def shown(self) -> str:
+        return ".".join((*self.path, shown_name(self.name)))
+
+    @property
+    def param(self) -> str:
+        return self.path[0] if self.path else shown_name(self.name)
+
+
+def _refuse_unsupported(wire: WireRequest) -> None:
+    n = getattr(wire, "n", None) or 1
+    for extra in _extras(wire):
+        off = [n if value is EQUAL_TO_N else value for value in OFF_VALUES.get(extra.name, (extra.value,))]
+        if not any(_is_same(extra.value, value) for value in off):
+            message = f"{extra.shown}: this field is not yet supported (given {shown(extra.value)}); leave it out."
+            raise NotYetSupported(message, param=extra.param)
+
+
+def _extras(wire: BaseModel, path: tuple[str, ...] = ()) -> Iterator[_Extra]:
+    """At any depth. null is as good as absent."""
+    for name, value in (wire.model_extra or {}).items():
+        if value is not None:
+            yield _Extra(path, name, value)
+    for name in type(wire).model_fields:
+        value = getattr(wire, name)
+        for part in value if isinstance(value, list) else (value,):
+            if isinstance(part, BaseModel):
+                yield from _extras(part, (*path, name))
+
+
+def _is_same(given: Any, expected: Any) -> bool:
+    """Equal in JSON: 0 is not false."""
+    return type(given) is type(expected) and given == expected
+
+
+def _invalid_fields(errors: Sequence[ErrorDetails]) -> InvalidFields:
+    problems = tuple(_problem(error) for error in errors[:_MAX_PROBLEMS])
+    first = problems[0]
+    others = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+    param = first.loc[1] if len(first.loc) > 1 else None
+    name = ".".join(map(str, first.loc[1:]))
+    message = f"{name}: {first.msg}{others}" if name else f"{first.msg}{others}"
+    return InvalidFields(message, param=None if param is None else str(param), problems=problems)
+
+
+def _problem(error: ErrorDetails) -> Problem:
+    loc = tuple(shown_name(part) if isinstance(part, str) else part for part in error["loc"])
+    message = _MESSAGES.get(error["type"], error["msg"][:_MAX_MESSAGE])
+    given = "" if error["type"] == "missing" else f" (given {shown(error['input'])})"
+    return Problem(("body", *loc), message + given, error["type"])

@@ -1,0 +1,16 @@
+"""Bounds on what a request may ask for, all enforced before anything is allocated."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Defaults of the API contract. Sizes are bytes, times seconds."""
+
+    max_body: int = 8 * 2**20
+    max_json_depth: int = 64
+    max_n: int = 128
+    max_prompts: int = 256
+    max_stop_strings: int = 16
+    max_stop_length: int = 256
+    max_queue_per_slot: int = 4

@@ -1,0 +1,20 @@
+"""A conversation, as a chat template sees it."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Role(StrEnum):
+    SYSTEM = "system"
+    USER = "user"
+    ASSISTANT = "assistant"
+    TOOL = "tool"
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One turn. Text parts are already joined; a null content is an empty string."""
+
+    role: Role
+    content: str
+    name: str | None = None

@@ -1,0 +1,103 @@
+"""The seam between Octavo and whatever computes tokens."""
+
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from octavo.core.output import TokenChunk
+from octavo.core.request import GenerationRequest
+from octavo.core.vocabulary import Vocabulary
+
+Fragment = str | int
+"""Part of a text to tokenize: plain text, in which no special token is looked for, or the id of a special token."""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineInfo:
+    """What is served, known once the engine is ready.
+
+    context_length: tokens a sequence may have, prompt and answer together.
+    num_slots: sequences computed at the same time; more wait in order.
+    chat_template: Jinja source that came with the model, or None.
+    fingerprint: changes when weights, engine build or a numeric setting change, and only then.
+    description: what was chosen on this machine and why, one "name: value" a line, for people.
+    """
+
+    context_length: int
+    num_slots: int
+    chat_template: str | None
+    fingerprint: str
+    description: tuple[str, ...] = ()
+
+
+class EngineState(StrEnum):
+    LOADING = "loading"
+    READY = "ready"
+    RESTARTING = "restarting"
+    FAILED = "failed"
+    CLOSED = "closed"
+
+
+@dataclass(frozen=True, slots=True)
+class EngineHealth:
+    """A moment's view of an engine.
+
+    progress: of loading, 0..1. message: what a person should know, empty when all is well.
+    num_running, num_waiting: sequences in slots and in the queue. batch_size: sequences in the last step.
+    num_restarts: times the engine's process has been replaced.
+    """
+
+    state: EngineState
+    progress: float = 1.0
+    message: str = ""
+    num_running: int = 0
+    num_waiting: int = 0
+    batch_size: int = 0
+    num_restarts: int = 0
+
+
+class Tokenizer(Protocol):
+    """Text to tokens and the vocabulary for the way back. How special tokens are found in a text is decided by
+    `octavo.prompting.tokenization`, not here."""
+
+    @property
+    def vocabulary(self) -> Vocabulary: ...
+
+    async def encode(self, fragments: Sequence[Fragment]) -> tuple[int, ...]:
+        """Tokens of the fragments, joined; nothing is added. Raises EngineUnavailable."""
+        ...
+
+
+class Engine(Protocol):
+    """Computes tokens for many requests at a time.
+
+    `info` and `tokenizer` raise EngineUnavailable until the engine has been ready once.
+    """
+
+    @property
+    def info(self) -> EngineInfo: ...
+
+    @property
+    def tokenizer(self) -> Tokenizer: ...
+
+    def generate(self, request: GenerationRequest) -> AsyncGenerator[TokenChunk, None]:
+        """Stream the tokens of one request. Closing the iterator (aclose) cancels the request and frees its place.
+
+        Raises EngineUnavailable (not ready, or died meanwhile) or EngineError.
+        """
+        ...
+
+    def health(self) -> EngineHealth: ...
+
+    async def close(self) -> None:
+        """Stop, ending what still runs with EngineUnavailable. May be called twice."""
+        ...
+
+
+class HostedEngine(Engine, Protocol):
+    """An engine that can live in a worker process and is given that process' main thread."""
+
+    def run(self) -> None:
+        """Work in the calling thread until `close`."""
+        ...

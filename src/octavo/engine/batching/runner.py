@@ -1,0 +1,78 @@
+"""What the batching engine needs of a model: logits for a batch of tokens, and a KV cache by slot."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from octavo.errors import EngineError
+
+
+class KvCacheFull(Exception):
+    """No room for the batch; nothing of it was computed."""
+
+
+class RunnerFailed(EngineError):
+    """The runner's state can no longer be trusted; its process must be replaced."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunnerLimits:
+    """context_length: tokens a slot holds. max_batch_tokens: tokens one forward call takes."""
+
+    num_slots: int
+    context_length: int
+    max_batch_tokens: int
+    vocabulary_size: int
+
+
+@dataclass(frozen=True, slots=True)
+class ForwardBatch:
+    """Tokens to compute, sorted by slot and position. All arrays have shape (n_tokens,).
+
+    wants_logits: marks the tokens whose next-token logits are returned.
+    """
+
+    tokens: NDArray[np.int32]
+    positions: NDArray[np.int32]
+    slots: NDArray[np.int32]
+    wants_logits: NDArray[np.bool_]
+
+    @classmethod
+    def build(cls, spans: Iterable[tuple[int, int, NDArray[np.int32], bool]]) -> "ForwardBatch":
+        """From (slot, position of the first token, tokens, whether the last token's logits are wanted)."""
+        rows = list(spans)
+        lengths = np.array([len(tokens) for _, _, tokens, _ in rows])
+        ends = np.cumsum(lengths)
+        starts = np.array([start for _, start, _, _ in rows])
+        wants_logits = np.zeros(ends[-1], np.bool_)
+        wants_logits[ends - 1] = [wanted for _, _, _, wanted in rows]
+        offsets = np.arange(ends[-1]) - np.repeat(ends - lengths, lengths)
+        return cls(
+            tokens=np.concatenate([tokens for _, _, tokens, _ in rows]),
+            positions=(np.repeat(starts, lengths) + offsets).astype(np.int32),
+            slots=np.repeat(np.array([slot for slot, _, _, _ in rows], np.int32), lengths),
+            wants_logits=wants_logits,
+        )
+
+
+class ModelRunner(Protocol):
+    """Computes logits. Owned by one thread."""
+
+    @property
+    def limits(self) -> RunnerLimits: ...
+
+    def forward(self, batch: ForwardBatch) -> NDArray[np.float32]:
+        """Logits, shape (number of wants_logits, vocabulary), in batch order; may be overwritten by the next call.
+
+        Raises KvCacheFull, or RunnerFailed when the computation failed half-way.
+        """
+        ...
+
+    def truncate(self, slot: int, length: int) -> None:
+        """Forget the slot's tokens from position `length` on."""
+        ...
+
+    def close(self) -> None: ...

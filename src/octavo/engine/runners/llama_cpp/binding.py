@@ -1,0 +1,259 @@
+"""llama.cpp's C API as Python objects; the only file that touches ctypes of llama_cpp.
+
+Each C handle has one owner with `close`. Return codes and sizes are passed on as they are: what they mean is said in
+`context` and `model`.
+"""
+
+import ctypes
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from llama_cpp import llama_cpp as lib
+from numpy.typing import NDArray
+
+log = logging.getLogger("octavo.llama_cpp")
+
+GGML_TYPES = {"f32": 0, "f16": 1, "q4_0": 2, "q8_0": 8, "bf16": 30}
+FLASH_ATTENTION_ON = 1
+MAX_SEQUENCES = 256
+NO_TOKEN = -1
+ATTR_UNKNOWN = 1 << 0
+ATTR_CONTROL = 1 << 3
+ATTR_USER_DEFINED = 1 << 4
+ATTR_STRIPS_LEFT = 1 << 7
+ATTR_STRIPS_RIGHT = 1 << 8
+_LOG_LEVELS = {3: logging.WARNING, 4: logging.ERROR}
+
+
+def _write_log(level: int, text: bytes, _user_data: object) -> None:
+    if level in _LOG_LEVELS and (line := text.decode(errors="replace").strip()):
+        log.log(_LOG_LEVELS[level], line)
+
+
+_log_callback = lib.llama_log_callback(_write_log)  # llama.cpp keeps the pointer for the life of the process
+
+
+def initialize() -> None:
+    """Once per process, before anything else here."""
+    lib.llama_log_set(_log_callback, ctypes.c_void_p(0))
+    lib.llama_backend_init()
+
+
+def version() -> str:
+    return f"{lib.llama_version().decode()}"
+
+
+def system_info() -> str:
+    """What the library was built to use of the processor, as llama.cpp says it."""
+    return str(lib.llama_print_system_info().decode())
+
+
+class Model:
+    """A loaded GGUF file: weights and vocabulary. The vocabulary may be read from any thread."""
+
+    def __init__(self, path: Path, *, use_extra_buffers: bool, on_progress: Callable[[float], None]) -> None:
+        """Raises OSError where llama.cpp cannot load the file."""
+
+        def report(progress: float, _user_data: object) -> bool:
+            on_progress(progress)
+            return True  # go on loading
+
+        callback = lib.llama_progress_callback(report)
+        params = lib.llama_model_default_params()
+        params.use_extra_bufts = use_extra_buffers
+        params.progress_callback = callback
+        self._model = lib.llama_model_load_from_file(str(path).encode(), params)
+        if not self._model:
+            raise OSError("llama.cpp cannot load the file")
+        self._vocab = lib.llama_model_get_vocab(self._model)
+
+    def close(self) -> None:
+        if self._model:
+            lib.llama_model_free(self._model)
+            self._model = None
+
+    @property
+    def handle(self) -> object:
+        return self._model
+
+    @property
+    def has_decoder(self) -> bool:
+        return bool(lib.llama_model_has_decoder(self._model)) and not lib.llama_model_has_encoder(self._model)
+
+    @property
+    def description(self) -> str:
+        buffer = ctypes.create_string_buffer(256)
+        lib.llama_model_desc(self._model, buffer, len(buffer))
+        return buffer.value.decode(errors="replace")
+
+    @property
+    def chat_template(self) -> str | None:
+        source = lib.llama_model_chat_template(self._model, None)
+        return source.decode(errors="replace") if source else None
+
+    @property
+    def trained_context_length(self) -> int:
+        return int(lib.llama_model_n_ctx_train(self._model))
+
+    @property
+    def cache_width(self) -> int:
+        """Numbers that the KV cache holds per token, keys and values together."""
+        head = lib.llama_model_n_embd(self._model) // lib.llama_model_n_head(self._model)
+        return int(2 * lib.llama_model_n_layer(self._model) * lib.llama_model_n_head_kv(self._model) * head)
+
+    @property
+    def vocabulary_size(self) -> int:
+        return int(lib.llama_vocab_n_tokens(self._vocab))
+
+    @property
+    def bos_token(self) -> int | None:
+        token = int(lib.llama_vocab_bos(self._vocab))
+        return None if token == NO_TOKEN else token
+
+    @property
+    def adds_bos(self) -> bool:
+        return bool(lib.llama_vocab_get_add_bos(self._vocab))
+
+    def is_end_of_generation(self, token: int) -> bool:
+        return bool(lib.llama_vocab_is_eog(self._vocab, token))
+
+    def token_attributes(self, token: int) -> int:
+        return int(lib.llama_vocab_get_attr(self._vocab, token))
+
+    def piece(self, token: int, *, as_special: bool) -> bytes:
+        """Bytes of a token's text; those of a control token only with as_special."""
+        size = 64
+        while True:
+            buffer = ctypes.create_string_buffer(size)
+            length = lib.llama_token_to_piece(self._vocab, token, buffer, size, 0, as_special)
+            if length >= 0:
+                return buffer.raw[:length]
+            size = -length
+
+    def tokenize(self, text: str) -> NDArray[np.int32]:
+        """Tokens of plain text: no special token is added, none is looked for but user-defined ones."""
+        data = text.encode()
+        capacity = len(data) + 8
+        while True:
+            tokens = np.empty(capacity, dtype=np.int32)
+            pointer = tokens.ctypes.data_as(ctypes.POINTER(lib.llama_token))
+            count = lib.llama_tokenize(self._vocab, data, len(data), pointer, capacity, False, False)
+            if count >= 0:
+                return tokens[:count]
+            capacity = -count
+
+
+class Batch:
+    """Storage for the tokens of one llama_decode call, filled from arrays."""
+
+    def __init__(self, capacity: int) -> None:
+        self._tokens = np.zeros(capacity, np.int32)
+        self._positions = np.zeros(capacity, np.int32)
+        self._sequences = np.zeros(capacity, np.int32)
+        self._wants_logits = np.zeros(capacity, np.int8)
+        self._ones = np.ones(capacity, np.int32)
+        address = self._sequences.ctypes.data
+        self._sequence_lists = np.arange(address, address + 4 * capacity, 4, dtype=np.uintp)
+
+    def fill(
+        self,
+        tokens: NDArray[np.int32],
+        positions: NDArray[np.int32],
+        sequences: NDArray[np.int32],
+        wants_logits: NDArray[np.bool_],
+    ) -> lib.llama_batch:
+        """The batch as llama.cpp takes it; valid until the next fill. All arrays have shape (n_tokens,)."""
+        count = len(tokens)
+        self._tokens[:count] = tokens
+        self._positions[:count] = positions
+        self._sequences[:count] = sequences
+        self._wants_logits[:count] = wants_logits
+        batch = lib.llama_batch()
+        batch.n_tokens = count
+        batch.token = self._tokens.ctypes.data_as(ctypes.POINTER(lib.llama_token))
+        batch.embd = None
+        batch.pos = self._positions.ctypes.data_as(ctypes.POINTER(lib.llama_pos))
+        batch.n_seq_id = self._ones.ctypes.data_as(ctypes.POINTER(ctypes.c_int32))
+        batch.seq_id = self._sequence_lists.ctypes.data_as(ctypes.POINTER(ctypes.POINTER(lib.llama_seq_id)))
+        batch.logits = self._wants_logits.ctypes.data_as(ctypes.POINTER(ctypes.c_int8))
+        return batch
+
+
+@dataclass(frozen=True, slots=True)
+class ContextSettings:
+    """context_length: tokens per slot. cache_type_k, cache_type_v: names of GGML_TYPES."""
+
+    context_length: int
+    num_slots: int
+    num_threads: int
+    max_batch_tokens: int
+    cache_type_k: str
+    cache_type_v: str
+
+
+class Context:
+    """A KV cache and the computation over it: one stream per sequence (`kv_unified = false`)."""
+
+    def __init__(self, model: Model, settings: ContextSettings) -> None:
+        """Raises OSError where llama.cpp cannot allocate it."""
+        params = lib.llama_context_default_params()
+        params.n_ctx = settings.context_length * settings.num_slots
+        params.n_seq_max = settings.num_slots
+        params.n_batch = params.n_ubatch = settings.max_batch_tokens
+        params.n_threads = params.n_threads_batch = settings.num_threads
+        params.type_k = GGML_TYPES[settings.cache_type_k]
+        params.type_v = GGML_TYPES[settings.cache_type_v]
+        params.flash_attn_type = FLASH_ATTENTION_ON
+        params.kv_unified = False
+        params.no_perf = True
+        self._vocabulary_size = model.vocabulary_size
+        self._batch = Batch(settings.max_batch_tokens)
+        self._context = lib.llama_init_from_model(model.handle, params)
+        if not self._context:
+            raise OSError("llama.cpp cannot create a context of this size")
+        self._memory = lib.llama_get_memory(self._context)
+
+    def close(self) -> None:
+        if self._context:
+            lib.llama_free(self._context)
+            self._context = None
+
+    @property
+    def context_length(self) -> int:
+        """Tokens per sequence, as llama.cpp rounded them."""
+        return int(lib.llama_n_ctx_seq(self._context))
+
+    def decode(
+        self,
+        tokens: NDArray[np.int32],
+        positions: NDArray[np.int32],
+        sequences: NDArray[np.int32],
+        wants_logits: NDArray[np.bool_],
+    ) -> int:
+        """Compute; the return code is llama_decode's."""
+        return int(lib.llama_decode(self._context, self._batch.fill(tokens, positions, sequences, wants_logits)))
+
+    def logits(self, num_rows: int) -> NDArray[np.float32]:
+        """Shape (num_rows, vocabulary): a view into llama.cpp's buffer, valid until the next decode."""
+        pointer = lib.llama_get_logits(self._context)
+        address = ctypes.cast(pointer, ctypes.c_void_p).value
+        if address is None:
+            raise OSError("llama.cpp returned no logits")
+        buffer = (ctypes.c_float * (num_rows * self._vocabulary_size)).from_address(address)
+        return np.ctypeslib.as_array(buffer).reshape(num_rows, self._vocabulary_size)
+
+    def remove(self, sequence: int, start: int) -> bool:
+        """Forget a sequence's tokens from position `start` on; False where the memory cannot do it."""
+        return bool(lib.llama_memory_seq_rm(self._memory, sequence, start, -1))
+
+    def copy(self, source: int, destination: int) -> None:
+        """Copy a whole sequence; llama.cpp moves the data at the next decode."""
+        lib.llama_memory_seq_cp(self._memory, source, destination, -1, -1)
+
+
+def tokens_with(model: Model, attributes: int) -> Iterator[int]:
+    """Ids of the tokens that have any of these attributes."""
+    return (token for token in range(model.vocabulary_size) if model.token_attributes(token) & attributes)

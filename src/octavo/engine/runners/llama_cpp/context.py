@@ -1,0 +1,72 @@
+"""llama.cpp as a `ModelRunner`."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from octavo.engine.batching.runner import ForwardBatch, KvCacheFull, RunnerFailed, RunnerLimits
+from octavo.engine.runners.llama_cpp import binding
+from octavo.errors import ModelLoadError
+
+DECODED = 0
+NO_CACHE_SLOT = 1
+FAILURES = {
+    2: "llama.cpp was told to abort a step.",
+    -1: "llama.cpp refused a batch as invalid.",
+    -2: "llama.cpp could not allocate memory for a step.",
+}
+SELF_TEST_TOKENS = 64
+
+
+class LlamaRunner:
+    """Owns a model and a context over it."""
+
+    def __init__(self, model: binding.Model, context: binding.Context, limits: RunnerLimits) -> None:
+        self._model = model
+        self._context = context
+        self._limits = limits
+
+    @classmethod
+    def create(cls, model: binding.Model, settings: binding.ContextSettings) -> "LlamaRunner":
+        """Raises ModelLoadError when there is not enough memory."""
+        try:
+            context = binding.Context(model, settings)
+        except OSError as error:
+            size = f"{settings.num_slots} slots of {settings.context_length} tokens"
+            raise ModelLoadError(f"{error} ({size}).") from error
+        limits = RunnerLimits(
+            settings.num_slots, context.context_length, settings.max_batch_tokens, model.vocabulary_size
+        )
+        return cls(model, context, limits)
+
+    @property
+    def limits(self) -> RunnerLimits:
+        return self._limits
+
+    def forward(self, batch: ForwardBatch) -> NDArray[np.float32]:
+        code = self._context.decode(batch.tokens, batch.positions, batch.slots, batch.wants_logits)
+        if code == DECODED:
+            return self._context.logits(int(batch.wants_logits.sum()))
+        if code == NO_CACHE_SLOT:
+            raise KvCacheFull
+        raise RunnerFailed(FAILURES.get(code, f"llama.cpp failed in the middle of a step (code {code})."))
+
+    def truncate(self, slot: int, length: int) -> None:
+        if not self._context.remove(slot, length):
+            raise RunnerFailed("llama.cpp could not forget a part of its cache.")
+
+    def self_test(self) -> None:
+        """A prompt and one more token through every layer; a library that was built wrong dies here, not later.
+
+        Raises ModelLoadError when what comes back are not numbers.
+        """
+        length = min(SELF_TEST_TOKENS, self._limits.max_batch_tokens, self._limits.context_length - 1)
+        tokens = np.arange(length, dtype=np.int32) % self._limits.vocabulary_size
+        for start, chunk in ((0, tokens), (length, tokens[:1])):
+            logits = self.forward(ForwardBatch.build([(0, start, chunk, True)]))
+            if not np.isfinite(logits).all():
+                raise ModelLoadError("The model's self-test gave logits that are not numbers.")
+        self.truncate(0, 0)
+
+    def close(self) -> None:
+        self._context.close()
+        self._model.close()

@@ -1,0 +1,83 @@
+"""A GGUF file's vocabulary and tokenizer."""
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from octavo.core.vocabulary import SpecialToken, Vocabulary
+from octavo.engine.base import Fragment
+from octavo.engine.runners.llama_cpp import binding
+from octavo.errors import ModelLoadError
+
+
+def load_model(path: Path, *, use_extra_buffers: bool, on_progress: Callable[[float], None]) -> binding.Model:
+    """Raises ModelLoadError, saying what is wrong with the file as far as it can be told."""
+    _check_file(path)
+    try:
+        model = binding.Model(path, use_extra_buffers=use_extra_buffers, on_progress=on_progress)
+    except OSError as error:
+        raise ModelLoadError(f"{path.name}: {error}.") from error
+    if not model.has_decoder:
+        raise ModelLoadError(f"{path.name}: a text-generation model is needed, this one has no plain decoder.")
+    return model
+
+
+def _check_file(path: Path) -> None:
+    try:
+        with path.open("rb") as file:
+            magic = file.read(4)
+    except OSError as error:
+        raise ModelLoadError(f"{path.name}: cannot be read ({error.strerror}).") from error
+    if magic != b"GGUF":
+        raise ModelLoadError(f"{path.name}: not a GGUF file.")
+
+
+class LlamaTokenizer:
+    """llama.cpp's tokenizer of a model."""
+
+    def __init__(self, model: binding.Model) -> None:
+        self._model = model
+        self._vocabulary = read_vocabulary(model)
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        return self._vocabulary
+
+    async def encode(self, fragments: Sequence[Fragment]) -> tuple[int, ...]:
+        # A thread, because a long text takes long and C code does not hold Python's lock meanwhile.
+        return await asyncio.to_thread(lambda: tuple(self._encode(fragments)))
+
+    def _encode(self, fragments: Sequence[Fragment]) -> Iterator[int]:
+        for fragment in fragments:
+            if isinstance(fragment, int):
+                yield fragment
+            else:
+                yield from self._model.tokenize(fragment).tolist()
+
+
+def read_vocabulary(model: binding.Model) -> Vocabulary:
+    marked = binding.ATTR_CONTROL | binding.ATTR_UNKNOWN
+    special_tokens = tuple(
+        _special_token(model, token, model.token_attributes(token))
+        for token in binding.tokens_with(model, marked | binding.ATTR_USER_DEFINED)
+    )
+    silent = {token.id for token in special_tokens if token.is_control}
+    return Vocabulary(
+        pieces=tuple(
+            b"" if token in silent else model.piece(token, as_special=False) for token in range(model.vocabulary_size)
+        ),
+        special_tokens=special_tokens,
+        eog_tokens=frozenset(filter(model.is_end_of_generation, range(model.vocabulary_size))),
+        bos_token=model.bos_token,
+        adds_bos=model.adds_bos,
+    )
+
+
+def _special_token(model: binding.Model, token: int, attributes: int) -> SpecialToken:
+    return SpecialToken(
+        id=token,
+        text=model.piece(token, as_special=True).decode(errors="replace"),
+        is_control=bool(attributes & (binding.ATTR_CONTROL | binding.ATTR_UNKNOWN)),
+        strips_left=bool(attributes & binding.ATTR_STRIPS_LEFT),
+        strips_right=bool(attributes & binding.ATTR_STRIPS_RIGHT),
+    )

@@ -1,0 +1,57 @@
+"""A `ModelRunner` with given logits, which also checks that its caller keeps the cache's rules."""
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from octavo.engine.batching.runner import ForwardBatch, KvCacheFull, RunnerLimits
+
+NextLogits = Callable[[tuple[int, ...]], NDArray[np.float32]]
+"""From all tokens of a slot to the logits of the next one, shape (vocabulary,)."""
+
+
+class ScriptedRunner:
+    """Remembers tokens where a model would keep keys and values.
+
+    cache_tokens: tokens that all slots together may hold; more is KvCacheFull. None: no such bound.
+    """
+
+    def __init__(self, limits: RunnerLimits, next_logits: NextLogits, *, cache_tokens: int | None = None) -> None:
+        self._limits = limits
+        self._next_logits = next_logits
+        self._cache_tokens = cache_tokens
+        self._cache: list[list[int]] = [[] for _ in range(limits.num_slots)]
+        self.batches: list[ForwardBatch] = []
+
+    @property
+    def limits(self) -> RunnerLimits:
+        return self._limits
+
+    def forward(self, batch: ForwardBatch) -> NDArray[np.float32]:
+        assert 0 < len(batch.tokens) <= self._limits.max_batch_tokens
+        assert (np.diff(batch.slots) >= 0).all(), "a batch is sorted by slot"
+        cached = sum(map(len, self._cache))
+        if self._cache_tokens is not None and cached + len(batch.tokens) > self._cache_tokens:
+            raise KvCacheFull
+        self.batches.append(batch)
+        rows = []
+        for token, position, slot, wanted in zip(
+            batch.tokens.tolist(),
+            batch.positions.tolist(),
+            batch.slots.tolist(),
+            batch.wants_logits.tolist(),
+            strict=True,
+        ):
+            held = self._cache[slot]
+            assert position == len(held) < self._limits.context_length, "positions follow each other"
+            held.append(token)
+            if wanted:
+                rows.append(self._next_logits(tuple(held)))
+        return np.array(rows, np.float32).reshape(len(rows), self._limits.vocabulary_size)
+
+    def truncate(self, slot: int, length: int) -> None:
+        del self._cache[slot][length:]
+
+    def close(self) -> None:
+        self._cache = []

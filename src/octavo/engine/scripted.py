@@ -1,0 +1,166 @@
+"""A fake engine with switches, for trying a client or testing what surrounds an engine.
+
+It answers every prompt with the text of its spec. A prompt that holds a line
+
+    @script {"text": "…", "delay": 0.1, "raise_at": 3, "hang_at": null, "exit_at": null, "piece_bytes": 1}
+
+overrides the named switches for its own request. With ignore_eos the text starts over until max_tokens.
+"""
+
+import asyncio
+import os
+import re
+import threading
+import time
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from itertools import chain, cycle
+
+import msgspec
+
+from octavo.core.output import FinishReason, TokenChunk
+from octavo.core.request import GenerationRequest
+from octavo.core.vocabulary import SpecialToken, Vocabulary
+from octavo.engine.base import EngineHealth, EngineInfo, EngineState, Fragment
+from octavo.engine.specs import ScriptedSpec
+from octavo.errors import EngineError, EngineUnavailable
+
+END_TOKEN = 256
+START_TOKEN = 257
+FIRST_PIECE = 258
+SCRIPT_LINE = re.compile(rb"^@script (\{.*\})\s*$", re.MULTILINE)
+EXIT_CODE = 70
+
+
+class ByteTokenizer:
+    """One token a byte; pieces of the engine's own text have tokens of their own, which encoding never uses."""
+
+    def __init__(self, pieces: Sequence[bytes]) -> None:
+        single_bytes = tuple(bytes([value]) for value in range(256))
+        self._vocabulary = Vocabulary(
+            pieces=(*single_bytes, b"", b"", *pieces),
+            special_tokens=(
+                SpecialToken(END_TOKEN, "<|end|>", is_control=True),
+                SpecialToken(START_TOKEN, "<|start|>", is_control=True),
+            ),
+            eog_tokens=frozenset({END_TOKEN}),
+            bos_token=START_TOKEN,
+            adds_bos=False,
+        )
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        return self._vocabulary
+
+    async def encode(self, fragments: Sequence[Fragment]) -> tuple[int, ...]:
+        return tuple(chain.from_iterable((part,) if isinstance(part, int) else part.encode() for part in fragments))
+
+
+class ScriptedEngine:
+    """Implements `HostedEngine` without a model."""
+
+    def __init__(self, spec: ScriptedSpec) -> None:
+        self._spec = spec
+        pieces = sorted(set(_cut(spec.text, spec.piece_bytes)))
+        self._token_of = {piece: FIRST_PIECE + i for i, piece in enumerate(pieces)}
+        self._tokenizer = ByteTokenizer(pieces)
+        self._slots = asyncio.Semaphore(spec.num_slots)
+        self._num_waiting = 0
+        self._num_running = 0
+        self._closed = threading.Event()
+
+    @property
+    def info(self) -> EngineInfo:
+        return EngineInfo(
+            context_length=self._spec.context_length,
+            num_slots=self._spec.num_slots,
+            chat_template=None,
+            fingerprint="fp_scripted",
+            description=("engine: scripted",),
+        )
+
+    @property
+    def tokenizer(self) -> ByteTokenizer:
+        return self._tokenizer
+
+    async def generate(self, request: GenerationRequest) -> AsyncGenerator[TokenChunk, None]:
+        if self._closed.is_set():
+            raise EngineUnavailable("The engine is stopped.")
+        self._num_waiting += 1
+        try:
+            await self._slots.acquire()
+        finally:
+            self._num_waiting -= 1
+        self._num_running += 1
+        try:
+            async for chunk in self._perform(self._script_for(request), request):
+                yield chunk
+        finally:
+            self._num_running -= 1
+            self._slots.release()
+
+    def health(self) -> EngineHealth:
+        state = EngineState.CLOSED if self._closed.is_set() else EngineState.READY
+        return EngineHealth(
+            state, num_running=self._num_running, num_waiting=self._num_waiting, batch_size=self._num_running
+        )
+
+    async def close(self) -> None:
+        self._closed.set()
+
+    def run(self) -> None:
+        self._closed.wait()
+
+    def _script_for(self, request: GenerationRequest) -> ScriptedSpec:
+        pieces = self._tokenizer.vocabulary.pieces
+        line = SCRIPT_LINE.search(b"".join(pieces[token] for token in request.prompt_tokens))
+        if line is None:
+            return self._spec
+        try:
+            return msgspec.convert({**msgspec.structs.asdict(self._spec), **msgspec.json.decode(line[1])}, ScriptedSpec)
+        except (msgspec.MsgspecError, TypeError) as error:
+            raise EngineError(f"The @script line of the prompt cannot be read: {error}") from error
+
+    async def _perform(self, script: ScriptedSpec, request: GenerationRequest) -> AsyncGenerator[TokenChunk, None]:
+        if request.max_tokens == 0:
+            yield TokenChunk((), FinishReason.LENGTH)
+            return
+        for position, token in enumerate(self._tokens(script, request.ignore_eos)):
+            await self._fault(script, position)
+            # Also without a delay the loop must turn, as it does while a real engine computes.
+            await asyncio.sleep(script.delay)
+            if token == END_TOKEN and not request.ignore_eos:
+                yield TokenChunk((token,), FinishReason.STOP)
+                return
+            if position + 1 == request.max_tokens:
+                yield TokenChunk((token,), FinishReason.LENGTH)
+                return
+            yield TokenChunk((token,))
+
+    def _tokens(self, script: ScriptedSpec, repeats: bool) -> Iterator[int]:
+        tokens: list[int] = []
+        for piece in _cut(script.text, script.piece_bytes):
+            known = self._token_of.get(piece)
+            tokens.extend(piece if known is None else (known,))
+        once = [*tokens, END_TOKEN]
+        return cycle(once) if repeats else iter(once)
+
+    async def _fault(self, script: ScriptedSpec, position: int) -> None:
+        if position == script.raise_at:
+            raise EngineError(f"The script asks for an error at token {position}.")
+        if position == script.exit_at:
+            os._exit(EXIT_CODE)
+        if position == script.hang_at:
+            await asyncio.Event().wait()
+
+
+def load_scripted(spec: ScriptedSpec) -> ScriptedEngine:
+    """The engine after its load_delay, or the end of this process where the spec asks for it."""
+    time.sleep(spec.load_delay)
+    if spec.exit_at is not None and spec.exit_at < 0:
+        os._exit(EXIT_CODE)
+    return ScriptedEngine(spec)
+
+
+def _cut(text: str, size: int) -> list[bytes]:
+    data = text.encode()
+    return [data[start : start + size] for start in range(0, len(data), size)]

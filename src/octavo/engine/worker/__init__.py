@@ -1,0 +1,5 @@
+"""Any engine in a supervised child process."""
+
+from octavo.engine.worker.engine import WorkerEngine
+
+__all__ = ["WorkerEngine"]

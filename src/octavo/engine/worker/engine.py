@@ -1,0 +1,207 @@
+"""The parent's side: an `Engine` whose work is done by a child process that is replaced when it dies."""
+
+import asyncio
+import itertools
+import logging
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+from octavo.core.output import TokenChunk
+from octavo.core.request import GenerationRequest
+from octavo.core.vocabulary import Vocabulary
+from octavo.engine.base import EngineHealth, EngineInfo, EngineState, Fragment
+from octavo.engine.specs import EngineSpec
+from octavo.engine.worker import frames
+from octavo.engine.worker.backoff import Backoff
+from octavo.engine.worker.process import ChildProcess
+from octavo.errors import EngineDied, EngineError, EngineUnavailable, ModelLoadError, OctavoError
+
+log = logging.getLogger("octavo.worker")
+
+CLOSE_GRACE = 5.0
+DEATH_GRACE = 1.0
+
+Stream = asyncio.Queue[TokenChunk | OctavoError]
+
+
+class WorkerEngine:
+    """Implements `Engine`. `start` it on the event loop that will use it.
+
+    fallback: the spec to go on with when the child dies by itself while it loads `spec`.
+    """
+
+    def __init__(self, spec: EngineSpec, fallback: EngineSpec | None = None) -> None:
+        self._spec = spec
+        self._fallback = fallback
+        self._child: ChildProcess | None = None
+        self._supervisor: asyncio.Task[None] | None = None
+        self._health = EngineHealth(EngineState.LOADING, progress=0.0)
+        self._settled = asyncio.Event()  # ready for the first time, or failed for good
+        self._info: EngineInfo | None = None
+        self._vocabulary: Vocabulary | None = None
+        self._streams: dict[str, Stream] = {}
+        self._calls: dict[int, asyncio.Future[tuple[int, ...]]] = {}
+        self._call_ids = itertools.count()
+        self._backoff = Backoff()
+
+    async def start(self) -> None:
+        """Start the child; returns at once."""
+        self._supervisor = asyncio.create_task(self._supervise())
+
+    async def wait_ready(self) -> None:
+        """Wait for the first time the engine is ready. Raises ModelLoadError when the model cannot be served."""
+        await self._settled.wait()
+        if self._health.state is EngineState.FAILED:
+            raise ModelLoadError(self._health.message)
+
+    @property
+    def info(self) -> EngineInfo:
+        if self._info is None:
+            raise self._unavailable()
+        return self._info
+
+    @property
+    def tokenizer(self) -> "WorkerEngine":
+        return self
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        if self._vocabulary is None:
+            raise self._unavailable()
+        return self._vocabulary
+
+    @property
+    def pid(self) -> int | None:
+        """Process id of the child, None between two of them."""
+        return self._child.pid if self._child else None
+
+    def health(self) -> EngineHealth:
+        return self._health
+
+    async def encode(self, fragments: Sequence[Fragment]) -> tuple[int, ...]:
+        child = self._ready_child()
+        call = next(self._call_ids)
+        self._calls[call] = asyncio.get_running_loop().create_future()
+        child.send(frames.Encode(call, tuple(fragments)))
+        try:
+            return await self._calls[call]
+        finally:
+            del self._calls[call]
+
+    async def generate(self, request: GenerationRequest) -> AsyncGenerator[TokenChunk, None]:
+        child = self._ready_child()
+        stream = self._streams[request.id] = Stream()
+        child.send(frames.Submit(request))
+        is_over = False
+        try:
+            while not is_over:
+                item = await stream.get()
+                is_over = not isinstance(item, TokenChunk) or item.finish_reason is not None
+                if not isinstance(item, TokenChunk):
+                    raise item
+                yield item
+        finally:
+            del self._streams[request.id]
+            if not is_over:
+                child.send(frames.Cancel(request.id))
+
+    async def close(self) -> None:
+        self._set_state(EngineState.CLOSED, "The engine is stopped.")
+        if self._supervisor is not None:
+            self._supervisor.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._supervisor
+        if self._child is not None:
+            self._child.send(frames.Shutdown())
+            await self._child.stop(grace=CLOSE_GRACE)
+            self._child = None
+        self._end_all(EngineUnavailable, "The server is stopping.")
+
+    def _ready_child(self) -> ChildProcess:
+        if self._child is None or self._health.state is not EngineState.READY:
+            raise self._unavailable()
+        return self._child
+
+    def _unavailable(self) -> EngineUnavailable:
+        return EngineUnavailable(f"The engine is {self._health.state}. {self._health.message}".rstrip())
+
+    async def _supervise(self) -> None:
+        while self._health.state is not EngineState.FAILED:
+            child = self._child = await ChildProcess.spawn(self._spec)
+            await self._converse(child)
+            ending = await child.stop(grace=DEATH_GRACE)
+            self._child = None
+            await self._recover(ending)
+
+    async def _converse(self, child: ChildProcess) -> None:
+        while (message := await child.receive()) is not None:
+            self._handle(message)
+
+    async def _recover(self, ending: str) -> None:
+        """After a child's end: answer its requests, and wait before the next one."""
+        died_loading = self._health.state is not EngineState.READY
+        if self._health.state is EngineState.FAILED:
+            return
+        log.error("the engine's process ended (%s)", ending)
+        self._end_all(EngineDied, "The engine stopped while it worked on this request; it is being restarted.")
+        self._set_state(EngineState.RESTARTING, f"Its process ended ({ending}).")
+        self._health = replace(self._health, num_restarts=self._health.num_restarts + 1)
+        if died_loading and self._fallback is not None:
+            log.warning("it died while loading: going on with the fall-back %s", self._fallback)
+            self._spec, self._fallback = self._fallback, None
+        else:
+            await asyncio.sleep(self._backoff.next_delay())
+
+    def _handle(self, message: frames.ToParent) -> None:
+        match message:
+            case frames.Chunks(chunks):
+                for request_id, chunk in chunks:
+                    self._deliver(request_id, chunk)
+                    if chunk.finish_reason is not None:
+                        self._backoff.reset()
+            case frames.Failed(request_id, text):
+                self._deliver(request_id, EngineError(text))
+            case frames.Encoded(call, tokens):
+                if call in self._calls and not self._calls[call].done():
+                    self._calls[call].set_result(tokens)
+            case frames.Activity(running, waiting, batch_size):
+                self._health = replace(self._health, num_running=running, num_waiting=waiting, batch_size=batch_size)
+            case frames.Progress(fraction):
+                self._health = replace(self._health, progress=fraction)
+            case frames.Ready(info, vocabulary):
+                self._become_ready(info, vocabulary)
+            case frames.LoadFailed(text):
+                self._fail_loading(text)
+
+    def _become_ready(self, info: EngineInfo, vocabulary: Vocabulary) -> None:
+        self._info, self._vocabulary = info, vocabulary
+        self._set_state(EngineState.READY, "")
+        self._settled.set()
+
+    def _fail_loading(self, text: str) -> None:
+        """For good when it never worked; otherwise the file may come back."""
+        if self._settled.is_set():
+            self._set_state(EngineState.RESTARTING, text)
+        else:
+            self._set_state(EngineState.FAILED, text)
+            self._settled.set()
+
+    def _deliver(self, request_id: str, item: TokenChunk | OctavoError) -> None:
+        if request_id in self._streams:
+            self._streams[request_id].put_nowait(item)
+
+    def _end_all(self, kind: type[EngineUnavailable], message: str) -> None:
+        for stream in self._streams.values():
+            stream.put_nowait(kind(message))
+        for call in self._calls.values():
+            if not call.done():
+                call.set_exception(kind(message))
+
+    def _set_state(self, state: EngineState, message: str) -> None:
+        self._health = EngineHealth(
+            state,
+            progress=float(state is EngineState.READY),
+            message=message,
+            num_restarts=self._health.num_restarts,
+        )

@@ -1,0 +1,112 @@
+"""What parent and child say to each other: msgpack messages, each behind its length in four bytes.
+
+Both ends are ours and speak over a socket pair, so a frame that cannot be read is a bug or a dying peer, never input.
+"""
+
+import struct
+from asyncio import IncompleteReadError, StreamReader
+
+import msgspec
+
+from octavo.core.output import TokenChunk
+from octavo.core.request import GenerationRequest
+from octavo.core.vocabulary import Vocabulary
+from octavo.engine.base import EngineInfo, Fragment
+from octavo.engine.specs import EngineSpec
+
+LENGTH = struct.Struct("!I")
+
+
+class Load(msgspec.Struct, tag="load"):
+    spec: EngineSpec
+
+
+class Submit(msgspec.Struct, tag="submit"):
+    request: GenerationRequest
+
+
+class Cancel(msgspec.Struct, tag="cancel"):
+    request_id: str
+
+
+class Encode(msgspec.Struct, tag="encode"):
+    call: int
+    fragments: tuple[Fragment, ...]
+
+
+class Shutdown(msgspec.Struct, tag="shutdown"):
+    pass
+
+
+class Progress(msgspec.Struct, tag="progress"):
+    """of loading, 0..1"""
+
+    fraction: float
+
+
+class Ready(msgspec.Struct, tag="ready"):
+    info: EngineInfo
+    vocabulary: Vocabulary
+
+
+class LoadFailed(msgspec.Struct, tag="load_failed"):
+    message: str
+
+
+class Chunks(msgspec.Struct, tag="chunks"):
+    """All that came out of the engine since the last frame."""
+
+    chunks: list[tuple[str, TokenChunk]]
+
+
+class Failed(msgspec.Struct, tag="failed"):
+    """The engine refused or gave up one request and goes on with the others."""
+
+    request_id: str
+    message: str
+
+
+class Encoded(msgspec.Struct, tag="encoded"):
+    call: int
+    tokens: tuple[int, ...]
+
+
+class Activity(msgspec.Struct, tag="activity"):
+    """Sequences in slots, in the queue, and in the last step; sent when one of them has changed."""
+
+    num_running: int
+    num_waiting: int
+    batch_size: int
+
+
+ToChild = Load | Submit | Cancel | Encode | Shutdown
+ToParent = Progress | Ready | LoadFailed | Chunks | Failed | Encoded | Activity
+
+_encoder = msgspec.msgpack.Encoder()
+_decode_to_child = msgspec.msgpack.Decoder(ToChild).decode
+_decode_to_parent = msgspec.msgpack.Decoder(ToParent).decode
+
+
+def pack(message: ToChild | ToParent) -> bytes:
+    body = _encoder.encode(message)
+    return LENGTH.pack(len(body)) + body
+
+
+async def read_for_child(reader: StreamReader) -> ToChild | None:
+    """The next message, or None when the parent is gone."""
+    body = await _read(reader)
+    return None if body is None else _decode_to_child(body)
+
+
+async def read_for_parent(reader: StreamReader) -> ToParent | None:
+    """The next message, or None when the child is gone."""
+    body = await _read(reader)
+    return None if body is None else _decode_to_parent(body)
+
+
+async def _read(reader: StreamReader) -> bytes | None:
+    try:
+        (length,) = LENGTH.unpack(await reader.readexactly(LENGTH.size))
+        return await reader.readexactly(length)
+    except (IncompleteReadError, ConnectionError):
+        return None

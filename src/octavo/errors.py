@@ -1,0 +1,90 @@
+"""Everything that can go wrong, as one tree. HTTP statuses live in `octavo.api.errors`, nowhere else.
+
+OctavoError
+├── InvalidRequest             the request is malformed; `param` names the field
+│   ├── NotYetSupported        a documented field that this version refuses rather than ignores
+│   └── UnknownField           strict mode: a field that no document names
+├── UnsupportedByModel         well-formed, but this model cannot do it
+│   ├── ContextLengthExceeded  the prompt alone does not fit
+│   └── TemplateError          the chat template refused the messages, failed or ran out of time
+├── ModelNotFound              no such model is served
+├── Overloaded                 the queue is full; try again after `retry_after` seconds
+├── EngineUnavailable          loading, restarting or stopped; try again after `retry_after` seconds
+│   └── EngineDied             the engine's process ended while it worked on this request
+├── EngineError                the engine failed on this request and goes on with the others
+├── ModelLoadError             a model file cannot be served
+└── ConfigError                settings that cannot work together
+"""
+
+
+class OctavoError(Exception):
+    """An error with a message for the person who caused it: what was given and what is allowed.
+
+    `code` is a stable identifier for programs; `param` is the request field at fault, or None.
+    Messages never hold a path, a stack trace or a key.
+    """
+
+    code = "internal_error"
+
+    def __init__(self, message: str, *, param: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.param = param
+
+
+class InvalidRequest(OctavoError):
+    code = "invalid_request"
+
+
+class NotYetSupported(InvalidRequest):
+    code = "not_yet_supported"
+
+
+class UnknownField(InvalidRequest):
+    code = "unknown_field"
+
+
+class UnsupportedByModel(OctavoError):
+    code = "unsupported_by_model"
+
+
+class ContextLengthExceeded(UnsupportedByModel):
+    code = "context_length_exceeded"
+
+
+class TemplateError(UnsupportedByModel):
+    code = "chat_template_error"
+
+
+class ModelNotFound(OctavoError):
+    code = "model_not_found"
+
+
+class _RetryLater(OctavoError):
+    def __init__(self, message: str, *, retry_after: float = 1.0) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class Overloaded(_RetryLater):
+    code = "overloaded"
+
+
+class EngineUnavailable(_RetryLater):
+    code = "engine_unavailable"
+
+
+class EngineDied(EngineUnavailable):
+    code = "engine_died"
+
+
+class EngineError(OctavoError):
+    code = "engine_error"
+
+
+class ModelLoadError(OctavoError):
+    code = "model_load_error"
+
+
+class ConfigError(OctavoError):
+    code = "config_error"

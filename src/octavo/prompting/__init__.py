@@ -1,0 +1,7 @@
+"""From conversations and texts to tokens."""
+
+from octavo.prompting.chat_template import DEFAULT_CHAT_TEMPLATE, ChatTemplate
+from octavo.prompting.markers import split_special
+from octavo.prompting.tokenization import TextEncoder, encode_chat, encode_text
+
+__all__ = ["DEFAULT_CHAT_TEMPLATE", "ChatTemplate", "TextEncoder", "encode_chat", "encode_text", "split_special"]

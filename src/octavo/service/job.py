@@ -1,0 +1,29 @@
+"""One client's request, ready for the engine."""
+
+from dataclasses import dataclass
+from hashlib import blake2b
+
+from octavo.core.request import Choice
+from octavo.service.models import ServedModel
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationJob:
+    """All choices of one request.
+
+    choices: ordered by index (prompt_index * n + sample_index).
+    num_prompt_tokens: of all prompts; a prompt shared by several samples counts once.
+    user: the end user on whose behalf the client asks, where it says so.
+    """
+
+    id: str
+    model: ServedModel
+    choices: tuple[Choice, ...]
+    num_prompt_tokens: int
+    user: str | None = None
+
+
+def sample_seed(seed: int, prompt_index: int, sample_index: int) -> int:
+    """The seed of one sample's own random stream, 0 ≤ seed < 2**64; the request's seed may be any integer."""
+    key = f"{seed}/{prompt_index}/{sample_index}".encode()
+    return int.from_bytes(blake2b(key, digest_size=8).digest(), "little")

@@ -1,0 +1,67 @@
+"""What is served, by name."""
+
+import logging
+from collections.abc import Iterator, Sequence
+
+from octavo.engine.base import Engine, EngineInfo, EngineState, Tokenizer
+from octavo.errors import ModelNotFound
+from octavo.prompting import DEFAULT_CHAT_TEMPLATE, ChatTemplate
+
+_logger = logging.getLogger(__name__)
+
+
+class ServedModel:
+    """An engine under the name that clients know. created: Unix time in seconds.
+
+    `info`, `tokenizer` and `chat_template` raise EngineUnavailable until the engine has been ready once.
+    """
+
+    def __init__(self, id: str, engine: Engine, created: int) -> None:
+        self.id = id
+        self.engine = engine
+        self.created = created
+        self._template: tuple[str | None, ChatTemplate] | None = None
+
+    @property
+    def info(self) -> EngineInfo:
+        return self.engine.info
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        return self.engine.tokenizer
+
+    @property
+    def is_ready(self) -> bool:
+        return self.engine.health().state is EngineState.READY
+
+    @property
+    def chat_template(self) -> ChatTemplate:
+        """The model's own template, or the default one where it has none. Raises TemplateError if it is no template."""
+        source = self.info.chat_template
+        if self._template is None or self._template[0] != source:
+            self._template = (source, self._compile(source))
+        return self._template[1]
+
+    def _compile(self, source: str | None) -> ChatTemplate:
+        if source is None:
+            _logger.info("model %s has no chat template, the default one (ChatML) is used", self.id)
+        return ChatTemplate(DEFAULT_CHAT_TEMPLATE if source is None else source)
+
+
+class ModelRegistry:
+    """The served models, in the order in which they were given. Their ids must differ."""
+
+    def __init__(self, models: Sequence[ServedModel]) -> None:
+        self._models = {model.id: model for model in models}
+        assert len(self._models) == len(models), "two models are served under one name"
+
+    def get(self, name: str) -> ServedModel:
+        """The model of that name. Raises ModelNotFound, which lists the names that exist."""
+        try:
+            return self._models[name]
+        except KeyError:
+            served = ", ".join(self._models)
+            raise ModelNotFound(f"The model {name!r} is not served here. Served: {served}.", param="model") from None
+
+    def __iter__(self) -> Iterator[ServedModel]:
+        return iter(self._models.values())

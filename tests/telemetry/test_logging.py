@@ -1,0 +1,116 @@
+"""Log lines, for people and for machines."""
+
+import json
+import logging
+from collections.abc import Iterator
+
+import pytest
+
+from octavo.telemetry import configure_logging, log_request
+
+
+@pytest.fixture(autouse=True)
+def _restored_root() -> Iterator[None]:
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    root.handlers[:] = []  # so that nobody else's handler is closed
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+
+
+def log_one(model: str = "smol", ignored_fields: tuple[str, ...] = ("colour",)) -> None:
+    log_request(
+        request_id="cmpl-1",
+        endpoint="/v1/completions",
+        model=model,
+        status=200,
+        prompt_tokens=5,
+        generated_tokens=16,
+        seconds=0.12345,
+        finish_reasons=("stop", "length"),
+        ignored_fields=ignored_fields,
+    )
+
+
+def test_a_request_leaves_one_json_line_with_all_it_says(capsys: pytest.CaptureFixture[str]) -> None:
+    configure_logging("info", as_json=True)
+    log_one()
+    output = capsys.readouterr()
+    assert output.out == ""
+    line = json.loads(output.err)
+    assert output.err.count("\n") == 1
+    assert line.pop("time").endswith("+00:00")
+    assert line == {
+        "level": "info",
+        "logger": "octavo.request",
+        "message": "request",
+        "id": "cmpl-1",
+        "endpoint": "/v1/completions",
+        "model": "smol",
+        "status": 200,
+        "prompt_tokens": 5,
+        "generated_tokens": 16,
+        "seconds": 0.123,
+        "finish_reasons": ["stop", "length"],
+        "ignored_fields": ["colour"],
+    }
+
+
+def test_a_request_leaves_one_line_for_people(capsys: pytest.CaptureFixture[str]) -> None:
+    configure_logging("INFO", as_json=False)
+    log_one(ignored_fields=())
+    _, line = capsys.readouterr().err.rstrip("\n").split(" ", 1)
+    assert line == (
+        "INFO    request id=cmpl-1 endpoint=/v1/completions model=smol status=200 prompt_tokens=5 generated_tokens=16"
+        " seconds=0.123 finish_reasons=stop,length"
+    )
+
+
+@pytest.mark.parametrize("name", ["a\nforged line", "\x1b[2J", "a status=500", "\u2028", "\ud800"])
+def test_a_client_cannot_forge_a_line_a_field_or_a_terminal_sequence(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    configure_logging("info", as_json=False)
+    log_one(model=name)
+    line = capsys.readouterr().err
+    assert f"model={json.dumps(name)} status=200" in line
+    assert line.rstrip("\n").isprintable()
+
+
+@pytest.mark.parametrize("as_json", [True, False])
+def test_what_a_client_sent_is_cut_to_a_bounded_length(as_json: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    configure_logging("info", as_json)
+    log_one(model="m" * 10**6, ignored_fields=tuple(str(i) * 1000 for i in range(1000)))
+    line = capsys.readouterr().err
+    assert len(line) < 10_000
+    assert "and 980 more" in line
+
+
+def test_records_below_the_level_are_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+    configure_logging("warning", as_json=True)
+    log_one()
+    logging.getLogger("octavo").warning("loading %s", "slow")
+    assert [json.loads(line)["message"] for line in capsys.readouterr().err.splitlines()] == ["loading slow"]
+
+
+@pytest.mark.parametrize("as_json", [True, False])
+def test_an_exception_comes_with_its_traceback(as_json: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    configure_logging("info", as_json)
+    try:
+        raise RuntimeError("lost")
+    except RuntimeError:
+        logging.getLogger("octavo").exception("failed")
+    assert "RuntimeError: lost" in capsys.readouterr().err
+
+
+def test_configuring_again_replaces_the_earlier_form(capsys: pytest.CaptureFixture[str]) -> None:
+    configure_logging("info", as_json=False)
+    configure_logging("info", as_json=True)
+    log_one()
+    assert json.loads(capsys.readouterr().err)["id"] == "cmpl-1"
+
+
+def test_an_unknown_level_is_refused() -> None:
+    with pytest.raises(ValueError, match="LOUD"):
+        configure_logging("loud", as_json=False)
