@@ -14,6 +14,9 @@ from octavo.telemetry import Metrics, log_request
 _CLIENT_CLOSED = 499
 """Logged, never sent: there is nobody to send it to."""
 
+_PROBES = frozenset({"/health", "/ready", "/metrics"})
+"""Asked every few seconds by whoever watches the server; their lines would bury the others."""
+
 _logger = logging.getLogger(__name__)
 
 
@@ -61,6 +64,7 @@ class Observe:
             seconds=seconds,
             finish_reasons=record.finish_reasons,
             ignored_fields=record.ignored_fields,
+            level=logging.DEBUG if endpoint in _PROBES else logging.INFO,
         )
 
 

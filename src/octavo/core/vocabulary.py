@@ -24,7 +24,7 @@ class SpecialToken:
 class Vocabulary:
     """pieces: the raw bytes of each token id's text; empty for control tokens.
 
-    bos_token: begin-of-sequence token, or None where the model has none.
+    bos_token, eos_token: begin- and end-of-sequence token, or None where the model has none.
     adds_bos: whether the model expects bos_token at the head of a text.
     eog_tokens: ids that end a generation.
     """
@@ -34,6 +34,7 @@ class Vocabulary:
     eog_tokens: frozenset[int]
     bos_token: int | None
     adds_bos: bool
+    eos_token: int | None = None
 
     @property
     def size(self) -> int:

@@ -13,6 +13,7 @@ import re
 import threading
 import time
 from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import suppress
 from itertools import chain, cycle
 
 import msgspec
@@ -45,6 +46,7 @@ class ByteTokenizer:
             eog_tokens=frozenset({END_TOKEN}),
             bos_token=START_TOKEN,
             adds_bos=False,
+            eos_token=END_TOKEN,
         )
 
     @property
@@ -67,6 +69,7 @@ class ScriptedEngine:
         self._num_waiting = 0
         self._num_running = 0
         self._closed = threading.Event()
+        self._stopping = asyncio.Event()  # the same, for those who wait on the event loop
 
     @property
     def info(self) -> EngineInfo:
@@ -106,6 +109,7 @@ class ScriptedEngine:
 
     async def close(self) -> None:
         self._closed.set()
+        self._stopping.set()
 
     def run(self) -> None:
         self._closed.wait()
@@ -126,8 +130,7 @@ class ScriptedEngine:
             return
         for position, token in enumerate(self._tokens(script, request.ignore_eos)):
             await self._fault(script, position)
-            # Also without a delay the loop must turn, as it does while a real engine computes.
-            await asyncio.sleep(script.delay)
+            await self._pause(script.delay)
             if token == END_TOKEN and not request.ignore_eos:
                 yield TokenChunk((token,), FinishReason.STOP)
                 return
@@ -150,7 +153,16 @@ class ScriptedEngine:
         if position == script.exit_at:
             os._exit(EXIT_CODE)
         if position == script.hang_at:
-            await asyncio.Event().wait()
+            await self._stopping.wait()
+
+    async def _pause(self, delay: float) -> None:
+        # Also without a delay the loop must turn, as it does while a real engine computes.
+        await asyncio.sleep(0)
+        if delay > 0:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._stopping.wait(), delay)
+        if self._closed.is_set():
+            raise EngineUnavailable("The engine is stopping.")
 
 
 def load_scripted(spec: ScriptedSpec) -> ScriptedEngine:

@@ -1,5 +1,7 @@
 """What it takes to build an engine, as plain data that can cross a process boundary."""
 
+from typing import Annotated
+
 import msgspec
 
 
@@ -32,7 +34,7 @@ class ScriptedSpec(msgspec.Struct, frozen=True, tag="scripted"):
     """
 
     text: str = "The quick brown fox jumps over the lazy dog."
-    piece_bytes: int = 4
+    piece_bytes: Annotated[int, msgspec.Meta(ge=1)] = 4
     delay: float = 0.0
     load_delay: float = 0.0
     raise_at: int | None = None

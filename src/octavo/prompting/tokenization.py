@@ -61,7 +61,9 @@ def _chat_fragments(vocabulary: Vocabulary, template: ChatTemplate, messages: Se
     markers = markers_of(vocabulary, template.source)
     sentinel = choose_sentinel(messages)
     text = template.render(
-        protect(messages, markers, sentinel), bos_token=_bos_text(vocabulary), eos_token=_eos_text(vocabulary)
+        protect(messages, markers, sentinel),
+        bos_token=_text_of(vocabulary.bos_token, vocabulary),
+        eos_token=_text_of(vocabulary.eos_token, vocabulary),
     )
     return markers.split(text, sentinel)
 
@@ -101,9 +103,5 @@ def _with_bos(tokens: tuple[int, ...], vocabulary: Vocabulary) -> tuple[int, ...
     return (bos, *tokens)
 
 
-def _bos_text(vocabulary: Vocabulary) -> str:
-    return next((token.text for token in vocabulary.special_tokens if token.id == vocabulary.bos_token), "")
-
-
-def _eos_text(vocabulary: Vocabulary) -> str:
-    return next((token.text for token in vocabulary.special_tokens if token.id in vocabulary.eog_tokens), "")
+def _text_of(token_id: int | None, vocabulary: Vocabulary) -> str:
+    return next((token.text for token in vocabulary.special_tokens if token.id == token_id), "")

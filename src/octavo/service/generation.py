@@ -2,10 +2,9 @@
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import cast
 
 from octavo.core.limits import Limits
-from octavo.core.output import TextEvent, TokenChunk
+from octavo.core.output import TextEvent
 from octavo.core.request import Choice
 from octavo.engine.base import Engine
 from octavo.errors import EngineError
@@ -45,7 +44,7 @@ async def _events(
     """The events of one choice. Its place in the engine is free before its last event is given out."""
     stream = ChoiceStream(choice.index, engine.tokenizer.vocabulary, choice.stop)
     try:
-        async with aclosing(_tokens(engine, choice)) as chunks:
+        async with aclosing(engine.generate(choice.request)) as chunks:
             async for chunk in chunks:
                 meter.count(len(chunk.tokens))
                 event = stream.push(chunk)
@@ -60,8 +59,3 @@ async def _events(
     ticket.leave()
     assert event is not None  # a choice that finishes says so
     yield event
-
-
-def _tokens(engine: Engine, choice: Choice) -> AsyncGenerator[TokenChunk, None]:
-    """The engine's stream as what its protocol promises in words: an iterator with aclose."""
-    return cast(AsyncGenerator[TokenChunk, None], engine.generate(choice.request))

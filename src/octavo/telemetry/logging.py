@@ -34,6 +34,7 @@ def log_request(
     seconds: float,
     finish_reasons: Sequence[str] = (),
     ignored_fields: Sequence[str] = (),
+    level: int = logging.INFO,
 ) -> None:
     """Leave one line about a request. It says what was asked of whom and how it went, never what was in it."""
     fields: dict[str, Value] = {
@@ -47,7 +48,7 @@ def log_request(
         "finish_reasons": list(finish_reasons),
         "ignored_fields": list(ignored_fields),
     }
-    logging.getLogger("octavo.request").info("request", extra={"fields": fields})
+    logging.getLogger("octavo.request").log(level, "request", extra={"fields": fields})
 
 
 class JsonFormatter(logging.Formatter):

@@ -73,17 +73,16 @@ class EngineCore:
         for item in scheduled:
             sequence, start = item.sequence, item.sequence.num_computed
             assert sequence.slot is not None
-            if start == 0:
-                self._runner.truncate(sequence.slot, 0)  # what the slot's previous owner left
             tokens = sequence.tokens[start : start + item.num_tokens]
             spans.append((sequence.slot, start, tokens, item.reaches_end))
         return self._runner.forward(ForwardBatch.build(spans))
 
     def _make_room(self) -> list[Output]:
+        sequence = self._scheduler.last_admitted
         if self._scheduler.num_running > 1:
+            self._forget_computed(sequence)
             self._scheduler.preempt_last()
             return []
-        sequence = self._scheduler.preempt_last()
         self._remove(sequence)
         return [(sequence.id, EngineError("The KV cache has no room for this request, even alone."))]
 
@@ -99,5 +98,11 @@ class EngineCore:
         return outputs
 
     def _remove(self, sequence: Sequence) -> None:
+        self._forget_computed(sequence)
         self._scheduler.remove(sequence)
         del self._sequences[sequence.id]
+
+    def _forget_computed(self, sequence: Sequence) -> None:
+        # At once, not when the slot is used again: others may need the room.
+        if sequence.slot is not None:
+            self._runner.truncate(sequence.slot, 0)

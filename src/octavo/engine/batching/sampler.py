@@ -12,6 +12,12 @@ from octavo.engine.batching.sequence import Sequence
 Row = NDArray[np.float32]
 """Scores or weights of one sequence, shape (vocabulary,)."""
 
+SHARPEST = 1e20
+"""Bound of 1 / temperature: a larger factor may be infinite in 32 bits, and infinity times 0 is not a number."""
+
+STRONGEST = 1e6
+"""Bound of a repetition penalty and its reciprocal: beyond it only the numbers' range would change, to infinity."""
+
 
 def sample(logits: NDArray[np.float32], sequences: Sequence_[Sequence]) -> NDArray[np.int64]:
     """The next token of each sequence, shape (n,). `logits`, shape (n, vocabulary), is used as work space."""
@@ -39,7 +45,7 @@ def _draw(
         params = sequence.request.sampling
         weights = logits[row]
         weights -= weights[best[row]]
-        weights *= np.float32(1.0 / params.temperature)
+        weights *= np.float32(min(1.0 / params.temperature, SHARPEST))
         np.exp(weights, out=weights)
         tokens.append(_draw_truncated(weights, params, u) if _truncates(params) else _draw_any(weights, u))
     return tokens
@@ -64,11 +70,16 @@ def _draw_truncated(weights: Row, params: SamplingParams, u: float) -> int:
         kept = kept[kept >= np.float32(params.min_p)]  # the largest weight is 1
     cumulative = np.cumsum(kept, dtype=np.float64)
     if params.top_p < 1.0:
-        # Of what top_k and min_p left, all of it candidates; without them, of the whole distribution.
-        total = cumulative[-1] if params.top_k or params.min_p else weights.sum(dtype=np.float64)
+        # Of what top_k and min_p left, all of it candidates; where they cut nothing, of the whole distribution.
+        total = cumulative[-1] if _cuts(params, len(weights)) else weights.sum(dtype=np.float64)
         crossing = int(np.searchsorted(cumulative, params.top_p * total))
         cumulative = cumulative[: crossing + 1]
     return int(by_weight[_pick(cumulative, u)])
+
+
+def _cuts(params: SamplingParams, vocabulary_size: int) -> bool:
+    """Whether top_k or min_p chooses the candidates."""
+    return 0 < params.top_k < vocabulary_size or params.min_p > 0.0
 
 
 def _candidates(weights: Row, params: SamplingParams) -> NDArray[np.int64]:
@@ -106,7 +117,7 @@ def _subtract_penalties(scores: Row, sequence: Sequence) -> None:
     if params.repetition_penalty != 1.0:
         seen = np.unique(sequence.tokens)
         values = scores[seen]
-        penalty = np.float32(params.repetition_penalty)
+        penalty = np.float32(min(max(params.repetition_penalty, 1 / STRONGEST), STRONGEST))
         scores[seen] = np.where(values > 0, values / penalty, values * penalty)
     generated, counts = np.unique(sequence.output, return_counts=True)
     scores[generated] -= (params.frequency_penalty * counts + params.presence_penalty).astype(np.float32)

@@ -39,6 +39,7 @@ class Scheduler:
         self._slots = KvSlots(num_slots)
         self._waiting: deque[Sequence] = deque()
         self._running: list[Sequence] = []  # in order of admission
+        self._is_full = False  # the cache was: nothing is admitted until a running sequence has left
 
     @property
     def num_waiting(self) -> int:
@@ -62,14 +63,22 @@ class Scheduler:
         else:
             self._running.remove(sequence)
             self._release(sequence)
+            self._is_full = False
 
-    def preempt_last(self) -> Sequence:
-        """Send the last admitted sequence back to the head of the queue; its tokens are kept, its slot is not."""
+    @property
+    def last_admitted(self) -> Sequence:
+        return self._running[-1]
+
+    def preempt_last(self) -> None:
+        """Send the last admitted sequence back to the head of the queue; its tokens are kept, its slot is not.
+
+        It stays there until another one has left: admitted at once, it would fill the cache again, for ever.
+        """
         sequence = self._running.pop()
         self._release(sequence)
         sequence.num_computed = 0
         self._waiting.appendleft(sequence)
-        return sequence
+        self._is_full = bool(self._running)
 
     def schedule(self) -> list[ScheduledSequence]:
         """Admit what fits and hand out the budget; the result is sorted by slot."""
@@ -80,7 +89,7 @@ class Scheduler:
         return sorted(batch, key=lambda scheduled: scheduled.sequence.slot or 0)
 
     def _admit(self) -> None:
-        while self._waiting and self._slots.can_acquire:
+        while self._waiting and self._slots.can_acquire and not self._is_full:
             sequence = self._waiting.popleft()
             sequence.slot = self._slots.acquire()
             self._running.append(sequence)

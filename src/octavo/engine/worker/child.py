@@ -6,12 +6,15 @@ event loop that speaks with the parent lives in the other one.
 
 import asyncio
 import ctypes
+import logging
 import os
 import signal
 import socket
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from contextlib import aclosing
+from typing import Any, TypeVar
 
 from octavo.core.output import TokenChunk
 from octavo.core.request import GenerationRequest
@@ -30,6 +33,7 @@ from octavo.engine.worker.frames import (
     Ready,
     Shutdown,
     Submit,
+    ToChild,
     ToParent,
     pack,
     read_for_child,
@@ -39,8 +43,13 @@ from octavo.errors import ModelLoadError, OctavoError
 LoadEngine = Callable[[EngineSpec, Callable[[float], None]], HostedEngine]
 """Builds the engine that a spec describes, reporting progress from 0 to 1. Raises ModelLoadError."""
 
+T = TypeVar("T")
+
+log = logging.getLogger("octavo.worker")
+
 ACTIVITY_INTERVAL = 0.1
 SWITCH_INTERVAL = 0.0005
+FAULT_EXIT = 1
 LOAD_FAILED_EXIT = 3
 PR_SET_PDEATHSIG = 1
 
@@ -73,75 +82,110 @@ class Link:
         self._thread = threading.Thread(target=self._loop.run_forever, name="worker-io", daemon=True)
 
     def start(self) -> EngineSpec:
-        """Connect and wait for the parent's spec."""
+        """Connect, wait for the parent's spec, and listen from then on: also a loading child hears that it is over."""
         self._thread.start()
-        return asyncio.run_coroutine_threadsafe(self._connect(), self._loop).result()
+        return self._call(self._connect())
 
     def send(self, message: ToParent) -> None:
         """From any thread."""
-        self._loop.call_soon_threadsafe(self._writer.write, pack(message))
+        self._loop.call_soon_threadsafe(self._conversation.send, message)
 
     def serve(self, engine: HostedEngine) -> None:
-        asyncio.run_coroutine_threadsafe(Conversation(engine, self._reader, self._writer).run(), self._loop)
+        self._call(self._conversation.serve(engine))
 
     def finish(self) -> None:
         """Let the parent have what was sent, and hang up."""
-        asyncio.run_coroutine_threadsafe(self._hang_up(), self._loop).result()
+        self._call(self._conversation.finish())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
 
     async def _connect(self) -> EngineSpec:
-        self._reader, self._writer = await asyncio.open_unix_connection(sock=self._sock)
-        message = await read_for_child(self._reader)
+        reader, writer = await asyncio.open_unix_connection(sock=self._sock)
+        message = await read_for_child(reader)
         if not isinstance(message, Load):
-            os._exit(1)  # the parent is gone before it said anything
+            os._exit(0)  # the parent is gone before it said anything
+        self._conversation = Conversation(reader, writer)
         return message.spec
 
-    async def _hang_up(self) -> None:
-        await self._writer.drain()
-        self._writer.close()
+    def _call(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
 
 
 class Conversation:
     """Requests from the parent into the engine, and all that comes out of it back, a frame per turn of the loop."""
 
-    def __init__(self, engine: HostedEngine, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._engine = engine
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
         self._writer = writer
+        self._engine: HostedEngine | None = None
         self._requests: dict[str, asyncio.Task[None]] = {}
-        self._calls: set[asyncio.Task[None]] = set()
+        self._background: set[asyncio.Task[None]] = set()
         self._outbox: list[tuple[str, TokenChunk]] = []
+        self._start(self._listen())
 
-    async def run(self) -> None:
-        self._send(Ready(self._engine.info, self._engine.tokenizer.vocabulary))
-        activity = asyncio.create_task(self._report_activity())
+    def send(self, message: ToParent) -> None:
+        self._writer.write(pack(message))
+
+    async def serve(self, engine: HostedEngine) -> None:
+        """From now on there is an engine."""
+        self._engine = engine
+        self.send(Ready(engine.info, engine.tokenizer.vocabulary))
+        self._start(self._report_activity(engine))
+
+    async def finish(self) -> None:
+        tasks = [*self._background, *self._requests.values()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._writer.drain()
+        self._writer.close()
+
+    async def _listen(self) -> None:
         while (message := await read_for_child(self._reader)) is not None:
-            match message:
-                case Submit(request):
-                    self._requests[request.id] = asyncio.create_task(self._generate(request))
-                case Cancel(request_id):
-                    if request_id in self._requests:
-                        self._requests[request_id].cancel()
-                case Encode():
-                    task = asyncio.create_task(self._encode(message))
-                    self._calls.add(task)
-                    task.add_done_callback(self._calls.discard)
-                case Shutdown():
-                    activity.cancel()
-                    await self._engine.close()
-                    return
-        os._exit(0)  # the parent is gone; nobody waits for a clean end
+            if isinstance(message, Shutdown) or self._engine is None:
+                break
+            self._handle(message, self._engine)
+        if message is None or self._engine is None:
+            os._exit(0)  # the parent is gone, or does not want to wait for the model: nobody needs a clean end
+        await self._engine.close()
 
-    async def _generate(self, request: GenerationRequest) -> None:
+    def _handle(self, message: ToChild, engine: HostedEngine) -> None:
+        match message:
+            case Submit(request):
+                task = self._requests[request.id] = asyncio.create_task(self._generate(engine, request))
+                # Not at the end of the task: one that is cancelled before it begins never gets there.
+                task.add_done_callback(lambda _: self._requests.pop(request.id))
+            case Cancel(request_id):
+                if request_id in self._requests:
+                    self._requests[request_id].cancel()
+            case Encode():
+                self._start(self._encode(engine, message))
+
+    def _start(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(coroutine)
+        self._background.add(task)
+        task.add_done_callback(self._end_background)
+
+    def _end_background(self, task: asyncio.Task[None]) -> None:
+        self._background.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            log.critical("the worker cannot go on", exc_info=task.exception())
+            os._exit(FAULT_EXIT)  # the parent answers whoever waits, and starts another
+
+    async def _generate(self, engine: HostedEngine, request: GenerationRequest) -> None:
         try:
-            async for chunk in self._engine.generate(request):
-                self._post(request.id, chunk)
+            async with aclosing(engine.generate(request)) as chunks:
+                async for chunk in chunks:
+                    self._post(request.id, chunk)
         except OctavoError as error:
-            self._flush()
-            self._send(Failed(request.id, error.message))
-        finally:
-            del self._requests[request.id]
+            self._fail(request, error.message)
+        except Exception:  # a fault of ours, and yet nobody may wait for ever
+            log.exception("request %s failed", request.id)
+            self._fail(request, "The engine failed on this request; its log says why.")
+
+    def _fail(self, request: GenerationRequest, message: str) -> None:
+        self._flush()  # what came before the fault is sent before it
+        self.send(Failed(request.id, message))
 
     def _post(self, request_id: str, chunk: TokenChunk) -> None:
         if not self._outbox:
@@ -150,24 +194,21 @@ class Conversation:
 
     def _flush(self) -> None:
         if self._outbox:
-            self._send(Chunks(self._outbox))
+            self.send(Chunks(self._outbox))
             self._outbox = []
 
-    async def _encode(self, message: Encode) -> None:
-        self._send(Encoded(message.call, await self._engine.tokenizer.encode(message.fragments)))
+    async def _encode(self, engine: HostedEngine, message: Encode) -> None:
+        self.send(Encoded(message.call, await engine.tokenizer.encode(message.fragments)))
 
-    async def _report_activity(self) -> None:
+    async def _report_activity(self, engine: HostedEngine) -> None:
         last = None
         while True:
-            health = self._engine.health()
+            health = engine.health()
             now = Activity(health.num_running, health.num_waiting, health.batch_size)
             if now != last:
-                self._send(now)
+                self.send(now)
                 last = now
             await asyncio.sleep(ACTIVITY_INTERVAL)
-
-    def _send(self, message: ToParent) -> None:
-        self._writer.write(pack(message))
 
 
 def _die_with_parent() -> None:

@@ -110,8 +110,11 @@ class Model:
 
     @property
     def bos_token(self) -> int | None:
-        token = int(lib.llama_vocab_bos(self._vocab))
-        return None if token == NO_TOKEN else token
+        return _token_or_none(lib.llama_vocab_bos(self._vocab))
+
+    @property
+    def eos_token(self) -> int | None:
+        return _token_or_none(lib.llama_vocab_eos(self._vocab))
 
     @property
     def adds_bos(self) -> bool:
@@ -257,3 +260,7 @@ class Context:
 def tokens_with(model: Model, attributes: int) -> Iterator[int]:
     """Ids of the tokens that have any of these attributes."""
     return (token for token in range(model.vocabulary_size) if model.token_attributes(token) & attributes)
+
+
+def _token_or_none(token: int) -> int | None:
+    return None if token == NO_TOKEN else int(token)

@@ -70,6 +70,7 @@ def read_vocabulary(model: binding.Model) -> Vocabulary:
         eog_tokens=frozenset(filter(model.is_end_of_generation, range(model.vocabulary_size))),
         bos_token=model.bos_token,
         adds_bos=model.adds_bos,
+        eos_token=model.eos_token,
     )
 
 

@@ -1,0 +1,1 @@
+"""Octavo: a text-generation server with OctoAI's and OpenAI's API."""
