@@ -5,8 +5,8 @@ import json
 from typing import Any
 
 import pytest
+from support.bad_inputs import CHAT, COMPLETIONS
 
-from .bad_inputs import CHAT, COMPLETIONS
 from .server import MODEL, App, listening, scripted
 
 BODIES: dict[str, dict[str, Any]] = {

@@ -3,6 +3,8 @@ import re
 
 import httpx
 import pytest
+from support.bad_inputs import CHAT, COMPLETIONS, JSON
+from support.checks import check_error, check_error_body
 
 from octavo import errors
 from octavo.api.errors import KINDS, error_body, kind_of
@@ -10,8 +12,6 @@ from octavo.engine.base import EngineHealth, EngineState
 from octavo.engine.specs import ScriptedSpec
 from octavo.errors import OctavoError
 
-from .bad_inputs import CHAT, COMPLETIONS, JSON
-from .checks import check_error, check_error_body
 from .server import MODEL, App, LoadingEngine, build, listening
 
 

@@ -1,10 +1,8 @@
-from collections.abc import AsyncIterator
-
 import httpx
 import pytest
+from support.bad_inputs import BadInput, bad_inputs, send
+from support.checks import check_error
 
-from .bad_inputs import BadInput, bad_inputs
-from .checks import check_error
 from .server import MODEL, App, listening, scripted
 
 CASES = bad_inputs(MODEL)
@@ -14,16 +12,6 @@ CASES = bad_inputs(MODEL)
 def app() -> App:
     """One for all cases: none of them may reach its engine."""
     return scripted()
-
-
-async def chunked(body: bytes, size: int = 2**16) -> AsyncIterator[bytes]:
-    for start in range(0, len(body), size):
-        yield body[start : start + size]
-
-
-async def send(client: httpx.AsyncClient, case: BadInput) -> httpx.Response:
-    content = chunked(case.body) if case.is_chunked else case.body
-    return await client.request(case.method, case.path, content=content, headers=case.headers)
 
 
 def test_the_table_has_each_case_once() -> None:

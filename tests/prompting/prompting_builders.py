@@ -77,6 +77,7 @@ def vocabulary(
         eog_tokens=frozenset(eog_tokens),
         bos_token=bos_token,
         adds_bos=adds_bos,
+        eos_token=eog_tokens[0] if eog_tokens else None,
     )
 
 

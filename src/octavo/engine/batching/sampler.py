@@ -12,6 +12,12 @@ from octavo.engine.batching.sequence import Sequence
 Row = NDArray[np.float32]
 """Scores or weights of one sequence, shape (vocabulary,)."""
 
+Ids = NDArray[np.int64]
+"""Token ids, ascending, shape (n,)."""
+
+BLOCK = 256
+THRESHOLDS = (1e-2, 1e-3, 1e-4, 1e-6, 0.0)
+
 SHARPEST = 1e20
 """Bound of 1 / temperature: a larger factor may be infinite in 32 bits, and infinity times 0 is not a number."""
 
@@ -56,48 +62,70 @@ def _truncates(params: SamplingParams) -> bool:
 
 
 def _draw_any(weights: Row, u: float) -> int:
-    cumulative = np.cumsum(weights, dtype=np.float64)
-    return _pick(cumulative, u)
+    """By blocks, because adding up a whole vocabulary one by one takes longer than all the rest."""
+    starts = np.arange(0, len(weights), BLOCK)
+    sums = np.cumsum(np.add.reduceat(weights, starts), dtype=np.float64)
+    block = _pick(sums, u)
+    before = float(sums[block - 1]) if block else 0.0
+    share = (u * float(sums[-1]) - before) / (float(sums[block]) - before)
+    start = int(starts[block])
+    return start + _pick(np.cumsum(weights[start : start + BLOCK], dtype=np.float64), min(max(share, 0.0), 1.0))
 
 
 def _draw_truncated(weights: Row, params: SamplingParams, u: float) -> int:
-    candidates = _candidates(weights, params)
-    by_weight = candidates[np.argsort(-weights[candidates], kind="stable")]
-    if params.top_k:
-        by_weight = by_weight[: params.top_k]
-    kept = weights[by_weight]
-    if params.min_p:
-        kept = kept[kept >= np.float32(params.min_p)]  # the largest weight is 1
-    cumulative = np.cumsum(kept, dtype=np.float64)
-    if params.top_p < 1.0:
-        # Of what top_k and min_p left, all of it candidates; where they cut nothing, of the whole distribution.
-        total = cumulative[-1] if _cuts(params, len(weights)) else weights.sum(dtype=np.float64)
-        crossing = int(np.searchsorted(cumulative, params.top_p * total))
-        cumulative = cumulative[: crossing + 1]
-    return int(by_weight[_pick(cumulative, u)])
+    kept = _kept(weights, params)
+    return int(kept[_pick(np.cumsum(weights[kept], dtype=np.float64), u)])
 
 
-def _cuts(params: SamplingParams, vocabulary_size: int) -> bool:
-    """Whether top_k or min_p chooses the candidates."""
-    return 0 < params.top_k < vocabulary_size or params.min_p > 0.0
-
-
-def _candidates(weights: Row, params: SamplingParams) -> NDArray[np.int64]:
-    """Ids of a set that surely holds what truncation keeps, in ascending order."""
+def _kept(weights: Row, params: SamplingParams) -> Ids:
+    """What truncation leaves. The largest weight is 1; of equal weights, those of lower ids are kept first."""
     if 0 < params.top_k < len(weights):
-        threshold = np.partition(weights, -params.top_k)[-params.top_k]
-        return np.flatnonzero(weights >= threshold)
-    if params.min_p > 0.0:
-        return np.flatnonzero(weights >= np.float32(params.min_p))
-    # Tokens up to this weight have together at most the share 1 - top_p, so the nucleus is among the others.
-    tail = (1.0 - params.top_p) * float(weights.sum(dtype=np.float64)) / len(weights)
-    return np.flatnonzero(weights > np.float32(min(tail, 0.5)))
+        ids = _largest(weights, np.flatnonzero(weights >= _nth_largest(weights, params.top_k)), params.top_k)
+        ids = ids[weights[ids] >= np.float32(params.min_p)]
+        total = weights[ids].sum(dtype=np.float64)
+    elif params.min_p > 0.0:
+        ids = np.flatnonzero(weights >= np.float32(params.min_p))
+        total = weights[ids].sum(dtype=np.float64)
+    else:
+        total = weights.sum(dtype=np.float64)
+        ids = _heaviest(weights, params.top_p * total)
+    return ids if params.top_p == 1.0 else _nucleus(weights, ids, params.top_p * total)
+
+
+def _heaviest(weights: Row, needed: float) -> Ids:
+    """The tokens above some weight, few where few will do, that together weigh at least `needed`."""
+    for threshold in THRESHOLDS:
+        ids = np.flatnonzero(weights > threshold)
+        if weights[ids].sum(dtype=np.float64) >= needed:
+            break
+    return ids
+
+
+def _nucleus(weights: Row, ids: Ids, needed: float) -> Ids:
+    """The smallest set of largest weights that together weigh at least `needed`."""
+    descending = np.sort(weights[ids])[::-1]
+    crossing = int(np.searchsorted(np.cumsum(descending, dtype=np.float64), needed))
+    return _largest(weights, ids, crossing + 1)
+
+
+def _largest(weights: Row, ids: Ids, count: int) -> Ids:
+    if count >= len(ids):
+        return ids
+    values = weights[ids]
+    threshold = _nth_largest(values, count)
+    is_kept = values > threshold
+    is_kept[np.flatnonzero(values == threshold)[: count - np.count_nonzero(is_kept)]] = True
+    return ids[is_kept]
+
+
+def _nth_largest(values: Row, n: int) -> np.float32:
+    return np.partition(values, -n)[-n]  # type: ignore[no-any-return]  # numpy types a scalar of it as Any
 
 
 def _pick(cumulative: NDArray[np.float64], u: float) -> int:
-    """Index whose share of the cumulative weights holds u ∈ [0, 1)."""
-    index = int(np.searchsorted(cumulative, u * cumulative[-1], side="right"))
-    return min(index, len(cumulative) - 1)
+    """Index whose share of the cumulative weights holds u ∈ [0, 1]; never one that weighs nothing."""
+    total = cumulative[-1]
+    return int(np.searchsorted(cumulative, min(u * total, np.nextafter(total, 0.0)), side="right"))
 
 
 def _add_bias(scores: Row, params: SamplingParams) -> None:

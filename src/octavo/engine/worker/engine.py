@@ -50,10 +50,15 @@ class WorkerEngine:
         self._supervisor = asyncio.create_task(self._supervise())
 
     async def wait_ready(self) -> None:
-        """Wait for the first time the engine is ready. Raises ModelLoadError when the model cannot be served."""
+        """Wait for the first time the engine is ready.
+
+        Raises ModelLoadError when the model cannot be served, EngineUnavailable when the engine is closed meanwhile.
+        """
         await self._settled.wait()
         if self._health.state is EngineState.FAILED:
             raise ModelLoadError(self._health.message)
+        if self._health.state is EngineState.CLOSED:
+            raise self._unavailable()
 
     @property
     def info(self) -> EngineInfo:
@@ -82,8 +87,8 @@ class WorkerEngine:
     async def encode(self, fragments: Sequence[Fragment]) -> tuple[int, ...]:
         child = self._ready_child()
         call = next(self._call_ids)
-        self._calls[call] = asyncio.get_running_loop().create_future()
         child.send(frames.Encode(call, tuple(fragments)))
+        self._calls[call] = asyncio.get_running_loop().create_future()
         try:
             return await self._calls[call]
         finally:
@@ -91,8 +96,8 @@ class WorkerEngine:
 
     async def generate(self, request: GenerationRequest) -> AsyncGenerator[TokenChunk, None]:
         child = self._ready_child()
-        stream = self._streams[request.id] = Stream()
         child.send(frames.Submit(request))
+        stream = self._streams[request.id] = Stream()
         is_over = False
         try:
             while not is_over:
@@ -108,6 +113,8 @@ class WorkerEngine:
 
     async def close(self) -> None:
         self._set_state(EngineState.CLOSED, "The engine is stopped.")
+        self._settled.set()
+        self._end_all(EngineUnavailable, "The server is stopping.")
         if self._supervisor is not None:
             self._supervisor.cancel()
             with suppress(asyncio.CancelledError):
@@ -116,7 +123,6 @@ class WorkerEngine:
             self._child.send(frames.Shutdown())
             await self._child.stop(grace=CLOSE_GRACE)
             self._child = None
-        self._end_all(EngineUnavailable, "The server is stopping.")
 
     def _ready_child(self) -> ChildProcess:
         if self._child is None or self._health.state is not EngineState.READY:
@@ -127,27 +133,40 @@ class WorkerEngine:
         return EngineUnavailable(f"The engine is {self._health.state}. {self._health.message}".rstrip())
 
     async def _supervise(self) -> None:
-        while self._health.state is not EngineState.FAILED:
-            child = self._child = await ChildProcess.spawn(self._spec)
-            await self._converse(child)
-            ending = await child.stop(grace=DEATH_GRACE)
+        while True:
+            try:
+                self._child = await ChildProcess.spawn(self._spec)
+            except OSError as error:
+                await self._recover(f"Its process could not be started ({error.strerror}).", may_fall_back=False)
+                continue
+            load_failure = await self._converse(self._child)
+            ending = await self._child.stop(grace=DEATH_GRACE)
             self._child = None
-            await self._recover(ending)
+            if load_failure is not None and not self._settled.is_set():
+                self._set_state(EngineState.FAILED, load_failure)
+                self._settled.set()
+                return
+            # It died by itself, before it was ready: what it was told to load may be more than this machine can do.
+            died_loading = load_failure is None and self._health.state is not EngineState.READY
+            await self._recover(load_failure or f"Its process ended ({ending}).", may_fall_back=died_loading)
 
-    async def _converse(self, child: ChildProcess) -> None:
+    async def _converse(self, child: ChildProcess) -> str | None:
+        """Until the child is gone. Returns why the model cannot be loaded, if it said so."""
+        load_failure = None
         while (message := await child.receive()) is not None:
-            self._handle(message)
+            if isinstance(message, frames.LoadFailed):
+                load_failure = message.message
+            else:
+                self._handle(message)
+        return load_failure
 
-    async def _recover(self, ending: str) -> None:
+    async def _recover(self, reason: str, *, may_fall_back: bool) -> None:
         """After a child's end: answer its requests, and wait before the next one."""
-        died_loading = self._health.state is not EngineState.READY
-        if self._health.state is EngineState.FAILED:
-            return
-        log.error("the engine's process ended (%s)", ending)
+        log.error("the engine is down: %s", reason)
         self._end_all(EngineDied, "The engine stopped while it worked on this request; it is being restarted.")
-        self._set_state(EngineState.RESTARTING, f"Its process ended ({ending}).")
+        self._set_state(EngineState.RESTARTING, reason)
         self._health = replace(self._health, num_restarts=self._health.num_restarts + 1)
-        if died_loading and self._fallback is not None:
+        if may_fall_back and self._fallback is not None:
             log.warning("it died while loading: going on with the fall-back %s", self._fallback)
             self._spec, self._fallback = self._fallback, None
         else:
@@ -171,21 +190,13 @@ class WorkerEngine:
                 self._health = replace(self._health, progress=fraction)
             case frames.Ready(info, vocabulary):
                 self._become_ready(info, vocabulary)
-            case frames.LoadFailed(text):
-                self._fail_loading(text)
+            case frames.LoadFailed():
+                pass  # the child's last words, see _converse
 
     def _become_ready(self, info: EngineInfo, vocabulary: Vocabulary) -> None:
         self._info, self._vocabulary = info, vocabulary
         self._set_state(EngineState.READY, "")
         self._settled.set()
-
-    def _fail_loading(self, text: str) -> None:
-        """For good when it never worked; otherwise the file may come back."""
-        if self._settled.is_set():
-            self._set_state(EngineState.RESTARTING, text)
-        else:
-            self._set_state(EngineState.FAILED, text)
-            self._settled.set()
 
     def _deliver(self, request_id: str, item: TokenChunk | OctavoError) -> None:
         if request_id in self._streams:

@@ -1,11 +1,14 @@
 """The octavo command as a real process."""
 
 import os
+import queue
 import re
 import signal
 import subprocess
 import sysconfig
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Self
@@ -14,8 +17,9 @@ import httpx
 import psutil
 
 OCTAVO = str(Path(sysconfig.get_path("scripts"), "octavo"))
-SECONDS = 60
+SECONDS = 60.0
 """Until a process that should have ended is a failure; nothing is measured with it."""
+POLL_INTERVAL = 0.01
 LISTENS = re.compile(r"listens on (http://\S+)")
 
 
@@ -41,36 +45,55 @@ def run_octavo(
 
 
 class Server:
-    """A running `octavo serve`. `log` is what it has said on stderr so far."""
+    """A running `octavo serve`. `log` is what has been read of its stderr."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
+        self._lines: queue.SimpleQueue[str] = queue.SimpleQueue()
+        # Somebody has to read all the time: a server whose pipe is full stands still.
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
         self.log = ""
         self.url = ""
 
     def wait_for(self, text: str) -> Self:
         """Read its stderr until a line has `text`."""
-        assert self._process.stderr is not None
-        while True:
-            line = self._process.stderr.readline()
-            assert line, f"the server ended before it said {text!r}:\n{self.log}"
+        while line := self._lines.get(timeout=SECONDS):
             self.log += line
             if found := LISTENS.search(line):
                 self.url = found[1]
             if text in line:
                 return self
+        raise AssertionError(f"the server ended before it said {text!r}:\n{self.log}")
+
+    def wait_ready(self) -> Self:
+        """Wait until it can serve."""
+        self.wait_for("listens on")
+        with self.client() as client:
+            eventually(lambda: client.get("/ready").status_code == 200)
+        return self
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def is_running(self) -> bool:
+        return self._process.poll() is None
 
     def send(self, number: signal.Signals) -> None:
         self._process.send_signal(number)
 
     def children(self) -> list[psutil.Process]:
-        return psutil.Process(self._process.pid).children(recursive=True)
+        return psutil.Process(self.pid).children(recursive=True)
 
     def wait(self) -> int:
         """Its exit code, when it has ended."""
-        assert self._process.stderr is not None
-        self.log += self._process.stderr.read()
-        return self._process.wait(SECONDS)
+        code = self._process.wait(SECONDS)
+        self._reader.join(SECONDS)
+        while not self._lines.empty():
+            self.log += self._lines.get()
+        return code
 
     def kill(self) -> None:
         self._process.kill()
@@ -78,21 +101,37 @@ class Server:
     def client(self) -> httpx.Client:
         return httpx.Client(base_url=self.url, timeout=SECONDS, trust_env=False)
 
+    def _read(self) -> None:
+        assert self._process.stderr is not None
+        for line in self._process.stderr:
+            self._lines.put(line)
+        self._lines.put("")
+
 
 @contextmanager
-def serving(*arguments: str, folder: Path, **variables: str) -> Iterator[Server]:
-    """`octavo serve` with the scripted engine on a free port. What still runs at the end is killed."""
-    command = (OCTAVO, "serve", "--engine", "scripted", "--port", "0", *arguments)
+def serving(*arguments: str, folder: Path, engine: str = "scripted", **variables: str) -> Iterator[Server]:
+    """`octavo serve` on a free port. What still runs at the end is killed."""
+    command = (OCTAVO, "serve", "--engine", engine, "--port", "0", *arguments)
     environment = clean_environment(**variables)
     with subprocess.Popen(command, cwd=folder, env=environment, stderr=subprocess.PIPE, text=True) as process:
         server = Server(process)
         try:
             yield server
         finally:
-            left = server.children() if process.poll() is None else []
+            left = server.children() if server.is_running else []
             for each in (process, *left):
                 with suppress(psutil.NoSuchProcess):
                     each.kill()
+            server.wait()
+
+
+def eventually(holds: Callable[[], bool], seconds: float = SECONDS) -> float:
+    """Ask until it holds, and return after how many seconds; another process cannot be waited for in a better way."""
+    start = time.monotonic()
+    while not holds():
+        assert time.monotonic() - start < seconds, f"{holds} did not hold within {seconds} s"
+        time.sleep(POLL_INTERVAL)
+    return time.monotonic() - start
 
 
 def are_gone(processes: list[psutil.Process]) -> bool:

@@ -1,10 +1,12 @@
 """Requests that must be refused, as data: for the application alone and for a whole server."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
+
+import httpx
 
 JSON = {"content-type": "application/json"}
 COMPLETIONS = "/v1/completions"
@@ -259,6 +261,16 @@ def bad_inputs(model: str, *, max_body: int = 8 * 2**20) -> list[BadInput]:
             _route_cases(good[COMPLETIONS].encode()),
         )
     )
+
+
+async def send(client: httpx.AsyncClient, case: BadInput) -> httpx.Response:
+    content = _chunked(case.body) if case.is_chunked else case.body
+    return await client.request(case.method, case.path, content=content, headers=case.headers)
+
+
+async def _chunked(body: bytes, size: int = 2**16) -> AsyncIterator[bytes]:
+    for start in range(0, len(body), size):
+        yield body[start : start + size]
 
 
 def _object(**fields: Any) -> str:

@@ -1,0 +1,21 @@
+"""Slots by number."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from octavo.engine.batching.kv_slots import KvSlots
+
+
+@given(st.integers(1, 8), st.lists(st.one_of(st.none(), st.integers(0, 7)), max_size=40))
+def test_the_lowest_free_slot_is_given_out_and_none_twice(num_slots: int, acts: list[int | None]) -> None:
+    slots, free, taken = KvSlots(num_slots), set(range(num_slots)), []
+    for act in acts:  # None: acquire, number: release the taken slot of that index
+        assert slots.can_acquire == bool(free)
+        if act is None and free:
+            slot = slots.acquire()
+            assert slot == min(free)
+            free.remove(slot)
+            taken.append(slot)
+        elif act is not None and act < len(taken):
+            free.add(slot := taken.pop(act))
+            slots.release(slot)

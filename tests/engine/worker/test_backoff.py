@@ -1,0 +1,19 @@
+"""The wait before an engine's process is replaced."""
+
+from octavo.engine.worker.backoff import FIRST_DELAY, LONGEST_DELAY, Backoff
+
+
+def test_the_delay_doubles_up_to_a_bound() -> None:
+    backoff = Backoff()
+    delays = [backoff.next_delay() for _ in range(20)]
+    assert delays[:3] == [FIRST_DELAY, 2 * FIRST_DELAY, 4 * FIRST_DELAY]
+    assert delays == sorted(delays)
+    assert delays[-1] == LONGEST_DELAY
+
+
+def test_a_reset_starts_it_over() -> None:
+    backoff = Backoff()
+    for _ in range(5):
+        backoff.next_delay()
+    backoff.reset()
+    assert backoff.next_delay() == FIRST_DELAY
