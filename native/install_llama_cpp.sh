@@ -20,9 +20,13 @@ command -v "$compiler" >/dev/null || {
 }
 
 processor() {
-    if [ -r /proc/cpuinfo ]; then grep -m 2 -E '^(flags|Features|model name)' /proc/cpuinfo; else sysctl -n machdep.cpu.brand_string; fi
+    if [ -r /proc/cpuinfo ]; then
+        grep -m 2 -E '^(flags|Features|model name)' /proc/cpuinfo || uname -m
+    else
+        sysctl -n machdep.cpu.brand_string
+    fi
 }
-digest() { python3 -c 'import hashlib, sys; print(hashlib.sha256(sys.stdin.buffer.read()).hexdigest()[:16])'; }
+digest() { "$venv/bin/python" -c 'import hashlib, sys; print(hashlib.sha256(sys.stdin.buffer.read()).hexdigest()[:16])'; }
 
 key=$({ echo "$version ${CMAKE_ARGS:-}"; "$compiler" --version; cat "$cure" "$0"; processor; } | digest)
 wheels=${XDG_CACHE_HOME:-$HOME/.cache}/octavo/wheels/$key

@@ -6,12 +6,12 @@ from typing import Any
 
 import httpx
 import pytest
-from support.bad_inputs import CHAT, COMPLETIONS
-from support.checks import check_error, check_error_body, strict_json
 
 from octavo.api.schemas.chat import ChatCompletionChunk, ChatCompletionResponse
 from octavo.api.schemas.completions import CompletionResponse
 from octavo.errors import EngineDied, EngineError, EngineUnavailable, Overloaded
+from support.bad_inputs import CHAT, COMPLETIONS
+from support.checks import check_error, check_error_body, strict_json
 
 from .server import MODEL, App, scripted
 

@@ -5,6 +5,7 @@ import json
 from typing import Any
 
 import pytest
+
 from support.bad_inputs import CHAT, COMPLETIONS
 
 from .server import MODEL, App, listening, scripted

@@ -3,14 +3,14 @@ import re
 
 import httpx
 import pytest
-from support.bad_inputs import CHAT, COMPLETIONS, JSON
-from support.checks import check_error, check_error_body
 
 from octavo import errors
 from octavo.api.errors import KINDS, error_body, kind_of
 from octavo.engine.base import EngineHealth, EngineState
 from octavo.engine.specs import ScriptedSpec
 from octavo.errors import OctavoError
+from support.bad_inputs import CHAT, COMPLETIONS, JSON
+from support.checks import check_error, check_error_body
 
 from .server import MODEL, App, LoadingEngine, build, listening
 

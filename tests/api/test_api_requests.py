@@ -4,11 +4,11 @@ from typing import Any
 
 import httpx
 import pytest
-from support.bad_inputs import CHAT, COMPLETIONS
-from support.checks import check_error
 
 from octavo.core.sampling import SamplingParams
 from octavo.service import sample_seed
+from support.bad_inputs import CHAT, COMPLETIONS
+from support.checks import check_error
 
 from .server import MODEL, App, scripted
 

@@ -1,5 +1,6 @@
 import httpx
 import pytest
+
 from support.bad_inputs import BadInput, bad_inputs, send
 from support.checks import check_error
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from support.processes import OCTAVO, SECONDS, Server, clean_environment, run_octavo, serving
 
 FOX = b"The quick brown fox jumps over the lazy dog."

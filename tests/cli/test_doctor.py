@@ -3,12 +3,12 @@
 from pathlib import Path
 
 import pytest
-from support.processes import run_octavo
 
 from octavo.cli.doctor import SelfTest, explain_amx, verdict
 from octavo.cli.library import Library
 from octavo.engine.base import EngineInfo
 from octavo.engine.runners.llama_cpp.machine import Machine
+from support.processes import run_octavo
 
 INFO = EngineInfo(context_length=1, num_slots=1, chat_template=None, fingerprint="fp")
 PASSED = SelfTest(INFO, num_deaths=0)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+
 from support.processes import are_gone, run_octavo, serving
 
 ENDLESS = {"model": "scripted", "prompt": "hi", "max_tokens": 4000, "ignore_eos": True, "stream": True}

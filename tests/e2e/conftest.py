@@ -3,6 +3,7 @@ from collections.abc import AsyncIterator, Iterator
 
 import httpx
 import pytest
+
 from support.processes import SECONDS, Server, are_gone, serving
 
 from .wire import CONTEXT_LENGTH, NUM_SLOTS

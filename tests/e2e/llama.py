@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from support.processes import clean_environment
 
 from octavo.engine.specs import LlamaSpec
 from octavo.engine.worker import WorkerEngine
+from support.processes import clean_environment
 
 from .wire import CONTEXT_LENGTH, MODEL_FILE, NUM_SLOTS
 

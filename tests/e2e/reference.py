@@ -60,7 +60,7 @@ class Decoder:
 
     def __init__(self, model: Any, context_length: int) -> None:
         here = machine.Machine.detect()
-        cache = machine.choose_cache_types(here)
+        cache = machine.preferred_cache_types(here)[0]
         params = lib.llama_context_default_params()
         params.n_ctx = context_length
         params.n_seq_max = 1

@@ -1,6 +1,7 @@
 """The table of bad inputs, against a server with a real model."""
 
 import httpx
+
 from support.bad_inputs import bad_inputs, send
 from support.checks import check_error
 from support.processes import Server

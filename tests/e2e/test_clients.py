@@ -16,6 +16,7 @@ from octoai.core.api_error import ApiError
 from octoai.environment import OctoAIEnvironment
 from octoai.text_gen import ChatMessage
 from octoai.text_gen.errors import UnprocessableEntityError
+
 from support.processes import SECONDS, Server
 
 from .wire import MODEL, chat, completion

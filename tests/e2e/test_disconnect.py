@@ -10,13 +10,14 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
+
 from support.processes import SECONDS, Server, eventually
 
 from .wire import completion, num_running, num_waiting
 
 NUM_BATCHES = 10
-WITHIN_SECONDS = 5
-"""After which a slot that is not free counts as lost; the worst wait is reported."""
+WITHIN_SECONDS = 10
+"""After which a slot that is not free counts as lost. The worst wait is reported: under a second on a free machine."""
 RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 
 
@@ -95,7 +96,7 @@ def test_200_of_200_clients_that_close_their_connection_free_their_slot(
         leave_all(server, client)
         waits.append(eventually(lambda: is_idle(client), WITHIN_SECONDS))
 
-    report = f"{len(VISITS) * len(waits)} closed connections, all slots free after at most {max(waits):.2f} s (all: {waits})"
+    report = f"{len(VISITS) * len(waits)} closed connections, all slots free after at most {max(waits):.2f} s"
     record_property("closed_connections", report)
     print(f"\n{report}")
     answer = client.post("/v1/completions", json=completion("The fox", max_tokens=4))

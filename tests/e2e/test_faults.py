@@ -8,6 +8,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+
 from support.checks import check_error, check_error_body
 from support.processes import POLL_INTERVAL, Server, are_gone, eventually, serving
 

@@ -5,7 +5,7 @@ import asyncio
 import httpx
 import pytest
 
-from .wire import NUM_SLOTS, Wire, completion, deltas, each_event, num_running, num_waiting, until
+from .wire import NUM_SLOTS, Wire, completion, each_event, num_running, num_waiting, until
 
 NUM_REQUESTS = 64
 
@@ -54,31 +54,40 @@ async def test_the_same_64_requests_one_at_a_time_end_with_their_exact_token_cou
     assert [await count_tokens(async_client, body) for body in bodies] == [body["max_tokens"] for body in bodies]
 
 
-@pytest.mark.slow
-async def test_requests_beyond_the_slots_wait_in_order_and_all_end(async_client: httpx.AsyncClient) -> None:
-    began: list[int] = []
+async def test_40_requests_at_a_time_on_32_slots_end_with_their_exact_token_counts(
+    async_client: httpx.AsyncClient,
+) -> None:
+    bodies = [{**request(number), "max_tokens": 4 + number % 8} for number in range(NUM_SLOTS + 8)]
+    counts = await asyncio.gather(*(count_tokens(async_client, body) for body in bodies))
+    assert counts == [body["max_tokens"] for body in bodies]
 
-    async def stream(number: int, max_tokens: int) -> int:
+
+@pytest.mark.slow
+async def test_requests_beyond_the_slots_wait_in_order(async_client: httpx.AsyncClient) -> None:
+    begun: asyncio.Queue[int] = asyncio.Queue()
+
+    async def stream(number: int, max_tokens: int) -> None:
         body = completion("The fox", max_tokens=max_tokens, ignore_eos=True, stream=True)
-        text = ""
         async with async_client.stream("POST", "/v1/completions", json=body) as response:
-            async for event in each_event(response):
-                if not text:
-                    began.append(number)
-                text += "".join(deltas([event]))
-        return len(text)
+            events = each_event(response)
+            await anext(events)
+            begun.put_nowait(number)
+            assert [event async for event in events]
 
     async def until_waiting(number: int) -> None:
         wanted = (NUM_SLOTS, number)
         await until(async_client, "/metrics", lambda page: (num_running(page.text), num_waiting(page.text)) == wanted)
 
-    async with asyncio.TaskGroup() as group:
-        # The slots become free one after the other, so that the order shows.
-        tasks = [group.create_task(stream(number, 150 + 3 * number)) for number in range(NUM_SLOTS)]
-        await until_waiting(0)
-        for waiting in range(1, 9):
-            tasks.append(group.create_task(stream(NUM_SLOTS + waiting, 8)))
-            await until_waiting(waiting)
-
-    assert all(task.result() > 0 for task in tasks)
-    assert began[NUM_SLOTS:] == [NUM_SLOTS + waiting for waiting in range(1, 9)]
+    endless = [asyncio.create_task(stream(-1, 1000)) for _ in range(NUM_SLOTS)]
+    await until_waiting(0)
+    waiting = []
+    for number in range(8):
+        waiting.append(asyncio.create_task(stream(number, 2)))
+        await until_waiting(number + 1)
+    assert [await begun.get() for _ in endless] == [-1] * NUM_SLOTS
+    endless[0].cancel()  # one place becomes free, and all that wait go through it
+    assert [await begun.get() for _ in waiting] == list(range(8))
+    await asyncio.gather(*waiting)
+    for task in endless:
+        task.cancel()
+    await asyncio.wait(endless)

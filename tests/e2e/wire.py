@@ -5,10 +5,10 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Any
 
 import httpx
-from support.checks import strict_json
-from support.processes import POLL_INTERVAL
 
 from octavo.cli.demo import find_demo_model
+from support.checks import strict_json
+from support.processes import POLL_INTERVAL
 
 MODEL_FILE = find_demo_model()
 MODEL = MODEL_FILE.name.removesuffix(".gguf")

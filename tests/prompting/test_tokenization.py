@@ -25,7 +25,7 @@ from prompting_builders import (
 
 from octavo.core.messages import Message
 from octavo.errors import ContextLengthExceeded, InvalidRequest, TemplateError
-from octavo.prompting import ChatTemplate, encode_chat, encode_text
+from octavo.prompting import ChatTemplate, encode_chat, encode_text, tokenize
 from octavo.prompting.markers import SENTINELS
 
 CHATML_ENCODER = ByteEncoder(vocabulary(*SPECIAL_TOKENS))
@@ -158,18 +158,20 @@ async def test_a_raw_text_begins_with_bos_once_where_the_model_adds_it() -> None
     encoder = encoder_with_bos(adds_bos=True)
     assert await encode_text(encoder, "a", context_length=9) == (BOS.id, *plain("a"))
     assert await encode_text(encoder, "<s>a", context_length=9) == (BOS.id, *plain("a"))
-    assert await encode_text(encoder, "a", context_length=9, add_special_tokens=False) == plain("a")
+    assert await tokenize(encoder, "a") == (BOS.id, *plain("a"))
+    assert await tokenize(encoder, "<s>a") == (BOS.id, *plain("a"))
+    assert await tokenize(encoder, "a", add_special_tokens=False) == plain("a")
 
 
 async def test_an_empty_raw_text_is_bos_alone() -> None:
     for adds_bos in (True, False):
         encoder = encoder_with_bos(adds_bos=adds_bos)
         assert await encode_text(encoder, "", context_length=9) == (BOS.id,)
-        assert await encode_text(encoder, "", context_length=9, add_special_tokens=False) == ()
+        assert await tokenize(encoder, "", add_special_tokens=False) == ()
     with pytest.raises(InvalidRequest) as refusal:
         await encode_text(CHATML_ENCODER, "", context_length=9)
     assert refusal.value.param == "prompt"
-    assert await encode_text(CHATML_ENCODER, "", context_length=9, add_special_tokens=False) == ()
+    assert await tokenize(CHATML_ENCODER, "") == ()
 
 
 async def test_a_text_that_does_not_fit_is_refused_with_both_numbers() -> None:

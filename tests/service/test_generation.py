@@ -22,7 +22,7 @@ from octavo.telemetry import Metrics
 class PuppetEngine:
     """Gives each request the chunks that the test sends, and remembers which requests were opened and closed."""
 
-    def __init__(self, num_slots: int = 2) -> None:
+    def __init__(self, num_slots: int = 8) -> None:
         self.info = EngineInfo(context_length=100, num_slots=num_slots, chat_template=None, fingerprint="fp")
         self.tokenizer = ByteTokenizer(())
         self.num_waiting = 0
@@ -99,7 +99,7 @@ async def abandon(*tasks: "asyncio.Task[list[TextEvent]]") -> None:
 
 
 async def test_engine_requests_start_in_the_order_of_the_choices(service: GenerationService) -> None:
-    engine = PuppetEngine()
+    engine = PuppetEngine(num_slots=8)
     task = await start(service, job_of(engine, 5))
     assert engine.opened == ["r0", "r1", "r2", "r3", "r4"]
     await abandon(task)
@@ -230,26 +230,32 @@ async def test_choices_count_as_waiting_before_the_engine_has_seen_them(service:
     await abandon(*tasks)
 
 
-async def test_a_job_larger_than_the_whole_queue_is_admitted_when_the_queue_is_empty(
+async def test_a_large_job_takes_the_slots_one_after_the_other_and_leaves_the_queue_to_others(
     service: GenerationService,
 ) -> None:
     engine = PuppetEngine(num_slots=2)
     task = await start(service, job_of(engine, 50))
-    assert len(engine.opened) == 50
+    assert engine.opened == ["r0", "r1"]
+    others = [await start(service, job_of(engine, name=f"other{number}-")) for number in range(4)]
     with pytest.raises(Overloaded):
         await anext(service.stream(job_of(engine, name="next")))
-    await abandon(task)
+    engine.send("r1", "x", FinishReason.LENGTH)
+    await turns(20)
+    assert engine.opened == ["r0", "r1", *(f"other{number}-0" for number in range(4)), "r2"]
+    await abandon(task, *others)
 
 
 async def test_a_choice_that_ended_gives_its_place_to_others_while_its_job_goes_on(service: GenerationService) -> None:
     engine = PuppetEngine(num_slots=2)
-    task = await start(service, job_of(engine, 6))
-    for index in range(5):
-        engine.send(f"r{index}", "x", FinishReason.LENGTH)
+    task = await start(service, job_of(engine, 2))
+    others = [await start(service, job_of(engine, name=f"other{number}-")) for number in range(4)]
+    with pytest.raises(Overloaded):
+        await anext(service.stream(job_of(engine, name="early")))
+    engine.send("r0", "x", FinishReason.LENGTH)
     await turns(20)
-    other = await start(service, job_of(engine, 4, name="other"))
-    assert engine.opened[6:] == ["other0", "other1", "other2", "other3"]
-    await abandon(task, other)
+    others.append(await start(service, job_of(engine, name="late")))
+    assert engine.opened[-1] == "late0"
+    await abandon(task, *others)
 
 
 async def test_a_job_that_is_cancelled_as_it_begins_gives_its_places_back(
@@ -269,7 +275,7 @@ async def test_a_job_that_is_cancelled_as_it_begins_gives_its_places_back(
 
 @pytest.mark.parametrize("ending", ["closed", "failed", "finished"])
 async def test_every_way_to_end_a_job_gives_all_its_places_back(service: GenerationService, ending: str) -> None:
-    engine = PuppetEngine(num_slots=2)
+    engine = PuppetEngine(num_slots=6)
     for number in range(20):
         task = await start(service, job_of(engine, 6, name=f"{number}-"))
         if ending == "closed":

@@ -39,7 +39,7 @@ def sources(number: int) -> list[Source]:
 
 
 def merged(streams: Sequence[Source]) -> AsyncGenerator[TextEvent, None]:
-    return merge([stream.events() for stream in streams])
+    return merge([stream.events() for stream in streams], max_open=len(streams))
 
 
 async def next_text(events: AsyncGenerator[TextEvent, None]) -> str:
@@ -71,7 +71,7 @@ async def test_the_order_within_a_stream_is_kept() -> None:
 
 
 async def test_no_streams_are_an_empty_stream() -> None:
-    assert [event async for event in merge([])] == []
+    assert [event async for event in merge([], max_open=1)] == []
 
 
 async def test_closing_closes_every_stream_before_it_returns() -> None:
@@ -146,7 +146,7 @@ async def test_a_reader_that_does_not_read_stops_the_streams_and_can_go_on_later
             num_made += 1
             yield TextEvent(index, "x", 1)
 
-    events = merge([endless(index) for index in range(4)])
+    events = merge([endless(index) for index in range(4)], max_open=4)
     for num_read in range(1, 20):
         await anext(events)
         for _ in range(100):

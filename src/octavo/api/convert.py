@@ -1,6 +1,5 @@
 """Wire requests to jobs: every default chosen, every text tokenized, nothing optional left."""
 
-import asyncio
 import secrets
 from collections.abc import Sequence
 from dataclasses import replace
@@ -8,6 +7,7 @@ from dataclasses import replace
 from octavo.api.schemas.chat import ChatCompletionRequest, ChatMessage, Content, ImagePart
 from octavo.api.schemas.common import GenerationFields
 from octavo.api.schemas.completions import CompletionRequest
+from octavo.api.schemas.tokenize import TokenizeRequest
 from octavo.api.shown import shown
 from octavo.core.limits import Limits
 from octavo.core.messages import Message, Role
@@ -15,7 +15,7 @@ from octavo.core.request import Choice, GenerationRequest
 from octavo.core.sampling import BAN_BIAS, SamplingParams
 from octavo.core.vocabulary import Vocabulary
 from octavo.errors import ContextLengthExceeded, InvalidRequest, NotYetSupported
-from octavo.prompting import encode_chat, encode_text, split_special
+from octavo.prompting import encode_chat, encode_text, tokenize
 from octavo.service import GenerationJob, ServedModel, sample_seed
 
 DEFAULT_COMPLETION_TOKENS = 16
@@ -84,10 +84,10 @@ async def _prompt_tokens(prompt: str | Tokens, model: ServedModel) -> Tokens:
     context_length = model.info.context_length
     if isinstance(prompt, str):
         return await encode_text(model.tokenizer, prompt, context_length=context_length)
-    check_token_ids("prompt", prompt, model.tokenizer.vocabulary)
     if len(prompt) > context_length:
         message = f"The prompt has {len(prompt)} tokens; the model's context is {context_length}."
         raise ContextLengthExceeded(message, param="prompt")
+    check_token_ids("prompt", prompt, model.tokenizer.vocabulary)
     return prompt
 
 
@@ -116,7 +116,7 @@ def _logit_bias(wire: GenerationFields, vocabulary: Vocabulary) -> tuple[tuple[i
 
 def _message(wire: ChatMessage) -> Message:
     role = Role.SYSTEM if wire.role == "developer" else Role(wire.role)
-    return Message(role, _text(wire.content), wire.name)
+    return Message(role, _text(wire.content), wire.name, wire.tool_call_id)
 
 
 def _text(content: Content | None) -> str:
@@ -128,15 +128,8 @@ def _text(content: Content | None) -> str:
     return "".join(part.text for part in content if not isinstance(part, ImagePart))
 
 
-async def tokenize(text: str, model: ServedModel, *, adds_special_tokens: bool) -> Tokens:
-    """Tokens of any number of characters, after the model's begin-of-sequence token where it has one for texts."""
-    vocabulary = model.tokenizer.vocabulary
-    fragments = await asyncio.to_thread(split_special, text, vocabulary)
-    tokens = await model.tokenizer.encode(fragments)
-    bos = vocabulary.bos_token
-    if not adds_special_tokens or bos is None or not vocabulary.adds_bos or tokens[:1] == (bos,):
-        return tokens
-    return (bos, *tokens)
+async def text_tokens(wire: TokenizeRequest, model: ServedModel) -> Tokens:
+    return await tokenize(model.tokenizer, wire.text, add_special_tokens=wire.add_special_tokens is not False)
 
 
 def detokenize(tokens: Sequence[int], vocabulary: Vocabulary) -> str:

@@ -24,6 +24,9 @@ async def until_disconnect(receive: Receive, work: Coroutine[Any, Any, T]) -> T:
         task.cancel()
         watcher.cancel()
         await asyncio.wait((task, watcher))
+        for ended in (task, watcher):
+            if not ended.cancelled():
+                ended.exception()  # seen; the work's own is raised below where somebody still wants to know
     if not is_done:
         raise ClientDisconnect
     return task.result()

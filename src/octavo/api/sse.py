@@ -25,8 +25,15 @@ _logger = logging.getLogger(__name__)
 TextEvents = AsyncGenerator[TextEvent, None]
 
 
+LINE_ENDS = {"\u0085": b"\\u0085", "\u2028": b"\\u2028", "\u2029": b"\\u2029"}
+"""Clients that split lines as Python does split them at these characters too. In JSON they can only be in strings."""
+
+
 def sse_event(data: Any) -> bytes:
-    return b"data: %b\n\n" % _encode(data)
+    text = _encode(data)
+    for character, escaped in LINE_ENDS.items():
+        text = text.replace(character.encode(), escaped)
+    return b"data: %b\n\n" % text
 
 
 class StreamedAnswer(Response):

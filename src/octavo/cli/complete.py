@@ -106,9 +106,12 @@ def _stream(client: httpx.Client, body: dict[str, Any]) -> Iterator[str]:
 
 
 def _events(response: httpx.Response) -> Iterator[str]:
-    for line in response.iter_lines():
-        if line.startswith("data: "):
-            yield line.removeprefix("data: ")
+    pending = b""
+    for data in response.iter_bytes():  # not iter_lines: it takes some characters of a text for line ends
+        *lines, pending = (pending + data).split(b"\n")
+        for line in lines:
+            if line.startswith(b"data: "):
+                yield line.removeprefix(b"data: ").decode()
 
 
 def _check(response: httpx.Response) -> None:

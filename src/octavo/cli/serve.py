@@ -17,7 +17,6 @@ from octavo.cli.wiring import Parts, build_parts
 from octavo.config import Settings
 from octavo.telemetry import configure_logging
 
-MAX_HEADERS = 64 * 2**10
 KEEP_ALIVE = 30
 """Seconds. Longer than clients keep a connection for later use, so that theirs is the side that closes."""
 LAST_WORDS = 1
@@ -75,7 +74,6 @@ class HttpServer(uvicorn.Server):
             backlog=BACKLOG,
             timeout_keep_alive=KEEP_ALIVE,
             timeout_graceful_shutdown=LAST_WORDS,
-            h11_max_incomplete_event_size=MAX_HEADERS,
         )
         super().__init__(config)
 

@@ -13,8 +13,12 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One turn. Text parts are already joined; a null content is an empty string."""
+    """One turn. Text parts are already joined; a null content is an empty string.
+
+    name, tool_call_id: passed on to the chat template as they came.
+    """
 
     role: Role
     content: str
     name: str | None = None
+    tool_call_id: str | None = None

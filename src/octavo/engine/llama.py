@@ -2,6 +2,8 @@
 
 import hashlib
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from octavo.engine.base import EngineInfo
@@ -14,19 +16,17 @@ from octavo.engine.runners.llama_cpp.model import LlamaTokenizer, load_model
 from octavo.engine.specs import LlamaSpec
 from octavo.errors import ModelLoadError
 
-FINGERPRINT_SAMPLES = 64
-FINGERPRINT_SAMPLE_BYTES = 2**16
+FINGERPRINT_SAMPLES = 512
+FINGERPRINT_SAMPLE_BYTES = 2**20
 
 
 def load_llama(spec: LlamaSpec, on_progress: Callable[[float], None]) -> BatchingEngine:
-    """Load, choose, and test with a real decode. Raises ModelLoadError."""
+    """Load, choose, and test with a real decode. Raises ModelLoadError and RunnerFailed."""
     binding.initialize()
     path = Path(spec.path)
     model = load_model(path, use_extra_buffers=spec.use_extra_buffers, on_progress=on_progress)
     here = Machine.detect()
-    cache = _cache_types(spec, here)
-    settings = _settings(spec, here, cache, model)
-    runner = LlamaRunner.create(model, settings)
+    runner, settings, cache = _create_runner(spec, here, model)
     runner.self_test()
     info = EngineInfo(
         context_length=runner.limits.context_length,
@@ -38,15 +38,28 @@ def load_llama(spec: LlamaSpec, on_progress: Callable[[float], None]) -> Batchin
     return BatchingEngine(runner, LlamaTokenizer(model), info, token_budget=spec.token_budget)
 
 
-def _cache_types(spec: LlamaSpec, here: Machine) -> CacheTypes:
-    chosen = machine.choose_cache_types(here)
+def _create_runner(
+    spec: LlamaSpec, here: Machine, model: binding.Model
+) -> tuple[LlamaRunner, ContextSettings, CacheTypes]:
+    """With the first cache types that llama.cpp takes for this model."""
+    *better, last = _cache_types(spec, here)
+    for cache in better:
+        with suppress(ModelLoadError):
+            settings = _settings(spec, here, cache, model)
+            return LlamaRunner.create(model, settings), settings, cache
+    settings = _settings(spec, here, last, model)
+    return LlamaRunner.create(model, settings), settings, last
+
+
+def _cache_types(spec: LlamaSpec, here: Machine) -> tuple[CacheTypes, ...]:
+    preferred = machine.preferred_cache_types(here)
     if spec.cache_type_k is None and spec.cache_type_v is None:
-        return chosen
-    configured = CacheTypes(spec.cache_type_k or chosen.keys, spec.cache_type_v or chosen.values, "as configured")
-    for name in (configured.keys, configured.values):
+        return preferred
+    keys, values = spec.cache_type_k or preferred[0].keys, spec.cache_type_v or preferred[0].values
+    for name in (keys, values):
         if name not in binding.GGML_TYPES:
             raise ModelLoadError(f"Unknown cache type {name!r}; known are {', '.join(binding.GGML_TYPES)}.")
-    return configured
+    return (CacheTypes(keys, values, "as configured"),)
 
 
 def _settings(spec: LlamaSpec, here: Machine, cache: CacheTypes, model: binding.Model) -> ContextSettings:
@@ -66,13 +79,19 @@ def _settings(spec: LlamaSpec, here: Machine, cache: CacheTypes, model: binding.
 
 
 def _fingerprint(path: Path, settings: ContextSettings, *, uses_extra_buffers: bool) -> str:
-    """Of what decides the numbers: weights (by samples spread over the file), library and settings."""
-    size = path.stat().st_size
+    """Of what decides the numbers: weights, library, and the settings that change how they are added up.
+
+    Weights are read whole, or by samples spread over the file where that would take seconds.
+    """
+    numeric = replace(settings, context_length=0, num_slots=0)
     digest = hashlib.blake2b(digest_size=8)
-    digest.update(f"{size} {binding.version()} {binding.system_info()} {settings} {uses_extra_buffers}".encode())
+    digest.update(f"{binding.version()} {binding.system_info()} {numeric} {uses_extra_buffers}".encode())
+    size = path.stat().st_size
+    step = max(size // FINGERPRINT_SAMPLES, FINGERPRINT_SAMPLE_BYTES)
+    digest.update(str(size).encode())
     with path.open("rb") as file:
-        for i in range(FINGERPRINT_SAMPLES):
-            file.seek(i * size // FINGERPRINT_SAMPLES)
+        for start in range(0, size, step):
+            file.seek(start)
             digest.update(file.read(FINGERPRINT_SAMPLE_BYTES))
     return f"fp_{digest.hexdigest()}"
 
@@ -87,7 +106,7 @@ def _describe(
         f"library: llama.cpp {binding.version()}: {binding.system_info()}",
         f"weight repacking: {repacking}",
         f"KV cache: keys {cache.keys}, values {cache.values} ({cache.reason})",
-        f"threads: {settings.num_threads} ({'as configured' if spec.num_threads else 'one per core'})",
+        f"threads: {settings.num_threads} ({'as configured' if spec.num_threads else 'one per processor'})",
         f"context: {settings.context_length} tokens in each of {settings.num_slots} slots",
         f"token budget: {settings.max_batch_tokens} a step",
     )

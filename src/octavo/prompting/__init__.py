@@ -2,6 +2,14 @@
 
 from octavo.prompting.chat_template import DEFAULT_CHAT_TEMPLATE, ChatTemplate
 from octavo.prompting.markers import split_special
-from octavo.prompting.tokenization import TextEncoder, encode_chat, encode_text
+from octavo.prompting.tokenization import TextEncoder, encode_chat, encode_text, tokenize
 
-__all__ = ["DEFAULT_CHAT_TEMPLATE", "ChatTemplate", "TextEncoder", "encode_chat", "encode_text", "split_special"]
+__all__ = [
+    "DEFAULT_CHAT_TEMPLATE",
+    "ChatTemplate",
+    "TextEncoder",
+    "encode_chat",
+    "encode_text",
+    "split_special",
+    "tokenize",
+]

@@ -18,7 +18,7 @@ DEFAULT_CHAT_TEMPLATE = (
 class ChatTemplate:
     """A Jinja chat template of a model file, with the variables and extensions that Hugging Face gives to one.
 
-    source: the template. deadline: seconds that a rendering, or the compilation, may take.
+    source: the template. deadline: seconds that a rendering may take.
     Raises TemplateError where the source is not a template.
     """
 
@@ -44,5 +44,6 @@ class ChatTemplate:
 
 
 def _as_dict(message: Message) -> dict[str, str]:
-    fields = {"role": message.role.value, "content": message.content}
-    return fields if message.name is None else fields | {"name": message.name}
+    optional = {"name": message.name, "tool_call_id": message.tool_call_id}
+    given = {field: value for field, value in optional.items() if value is not None}
+    return {"role": message.role.value, "content": message.content, **given}

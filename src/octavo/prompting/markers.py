@@ -157,7 +157,7 @@ def split_special(text: str, vocabulary: Vocabulary) -> list[Fragment]:
 
 def choose_sentinel(messages: Sequence[Message]) -> str:
     """A sentinel that no message holds. Raises InvalidRequest where all are taken."""
-    texts = [text for message in messages for text in (message.content, message.name or "")]
+    texts = [text for message in messages for text in (message.content, message.name or "", message.tool_call_id or "")]
     for sentinel in SENTINELS:
         if not any(sentinel in text for text in texts):
             return sentinel
@@ -169,11 +169,16 @@ def choose_sentinel(messages: Sequence[Message]) -> str:
 
 def protect(messages: Sequence[Message], markers: Markers, sentinel: str) -> tuple[Message, ...]:
     """The messages with the sentinel wherever their text could become part of a marker."""
+
+    def protected(text: str | None) -> str | None:
+        return None if text is None else markers.protect(text, sentinel)
+
     return tuple(
         replace(
             message,
             content=markers.protect(message.content, sentinel),
-            name=None if message.name is None else markers.protect(message.name, sentinel),
+            name=protected(message.name),
+            tool_call_id=protected(message.tool_call_id),
         )
         for message in messages
     )

@@ -22,20 +22,24 @@ class TextEncoder(Protocol):
         ...
 
 
-async def encode_text(
-    encoder: TextEncoder, text: str, *, context_length: int, add_special_tokens: bool = True
-) -> tuple[int, ...]:
-    """Tokens of a text in which special tokens are meant, with BOS in front where the model expects one.
+async def tokenize(encoder: TextEncoder, text: str, *, add_special_tokens: bool = True) -> tuple[int, ...]:
+    """Tokens of a text of any length in which special tokens are meant.
 
-    An empty text is BOS alone, also where the model does not expect one. Without add_special_tokens nothing is added.
+    add_special_tokens: with BOS in front where the model expects one.
+    """
+    tokens = await encoder.encode(await asyncio.to_thread(split_special, text, encoder.vocabulary))
+    return _with_bos(tokens, encoder.vocabulary) if add_special_tokens else tokens
+
+
+async def encode_text(encoder: TextEncoder, text: str, *, context_length: int) -> tuple[int, ...]:
+    """A prompt of a text in which special tokens are meant, with BOS in front where the model expects one.
+
+    An empty text is BOS alone, also where the model does not expect one.
     Raises ContextLengthExceeded, and InvalidRequest for an empty text where the model has no BOS.
     """
     vocabulary = encoder.vocabulary
     fragments = await asyncio.to_thread(split_special, text, vocabulary)
-    tokens = await _encode(encoder, fragments, context_length, param="prompt")
-    if not add_special_tokens:
-        return tokens
-    if tokens:
+    if tokens := await _encode(encoder, fragments, context_length, param="prompt"):
         return _checked(_with_bos(tokens, vocabulary), context_length, param="prompt")
     if vocabulary.bos_token is None:
         raise InvalidRequest("The prompt is empty, and the model has no token to begin a text with.", param="prompt")

@@ -12,8 +12,8 @@ from octavo.service.models import ServedModel
 class Admission:
     """Keeps each model's queue within its limit.
 
-    A job is refused when the queue is full, not when it would overfill it: a job with more choices than the whole
-    queue must be able to get in at some time.
+    A job takes as many places as it has choices, but no more than there are slots. It is refused when the queue is
+    full, not when it would overfill it.
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -22,9 +22,9 @@ class Admission:
 
     @contextmanager
     def admit(self, model: ServedModel, num_choices: int) -> "Iterator[Ticket]":
-        """A place for each choice, until it leaves or the block ends. Raises Overloaded or EngineUnavailable."""
+        """Places until its choices have left or the block ends. Raises Overloaded or EngineUnavailable."""
         self._refuse_if_full(model)
-        ticket = Ticket(self._num_in_flight, model.id, num_choices)
+        ticket = Ticket(self._num_in_flight, model.id, num_choices, max_places=model.info.num_slots)
         try:
             yield ticket
         finally:
@@ -43,21 +43,23 @@ class Admission:
 
 
 class Ticket:
-    """The places of one job's choices."""
+    """The places of one job: num_places of them, fewer once fewer choices are left."""
 
-    def __init__(self, num_in_flight: Counter[str], model: str, num_choices: int) -> None:
+    def __init__(self, num_in_flight: Counter[str], model: str, num_choices: int, *, max_places: int) -> None:
         self._num_in_flight = num_in_flight
         self._model = model
         self._num_choices = num_choices
-        num_in_flight[model] += num_choices
+        self.num_places = min(num_choices, max_places)
+        num_in_flight[model] += self.num_places
 
     def leave(self) -> None:
         """One choice has ended."""
-        self._give_back(1)
+        self._num_choices -= 1
+        self._give_back(self.num_places - min(self.num_places, self._num_choices))
 
     def leave_all(self) -> None:
-        self._give_back(self._num_choices)
+        self._give_back(self.num_places)
 
-    def _give_back(self, num_choices: int) -> None:
-        self._num_choices -= num_choices
-        self._num_in_flight[self._model] -= num_choices
+    def _give_back(self, num_places: int) -> None:
+        self.num_places -= num_places
+        self._num_in_flight[self._model] -= num_places

@@ -32,8 +32,9 @@ class GenerationService:
         """
         with self._admission.admit(job.model, len(job.choices)) as ticket:
             meter = JobMeter(self._metrics, job)
-            choices = [_events(job.model.engine, choice, meter.choice(), ticket) for choice in job.choices]
-            async with aclosing(merge(choices)) as events:
+            choices = (_events(job.model.engine, choice, meter.choice(), ticket) for choice in job.choices)
+            # No job fills more than the slots: the queue is for others, who get the slots that fall free in turn.
+            async with aclosing(merge(choices, max_open=ticket.num_places)) as events:
                 async for event in events:
                     yield event
 

@@ -1,7 +1,7 @@
 """Several streams of events as one."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from contextlib import aclosing
 
 from octavo.core.output import TextEvent
@@ -11,17 +11,19 @@ _EventStream = AsyncGenerator[TextEvent, None]
 _EventQueue = asyncio.Queue["TextEvent | asyncio.Task[None]"]
 
 
-async def merge(streams: Sequence[_EventStream]) -> _EventStream:
+async def merge(streams: Iterable[_EventStream], *, max_open: int) -> _EventStream:
     """Yield the events of all streams in order of arrival, and raise the first error of any.
 
-    Whichever way it ends (exhausted, an error, closed, cancelled), every stream has been closed by then. A consumer
-    that does not read stops the streams: as many events as there are streams may wait, and one in each stream's hand.
+    At most `max_open` streams are open at a time; each is taken from the iterable when its turn comes. Whichever way it
+    ends (exhausted, an error, closed, cancelled), every stream has been closed by then. A consumer that does not read
+    stops the streams: as many events as streams are open may wait, and one in each stream's hand.
     """
     queue: _EventQueue = asyncio.Queue()
-    places = asyncio.Semaphore(len(streams))
-    tasks = [asyncio.create_task(_feed(stream, queue, places)) for stream in streams]
+    places = asyncio.Semaphore(max_open)
+    remaining = iter(streams)
+    tasks = [asyncio.create_task(_feed(remaining, queue, places)) for _ in range(max_open)]
     for task in tasks:
-        # A finished task is its stream's end mark. It takes no place, so an end never waits for the consumer.
+        # A finished task is an end mark. It takes no place, so an end never waits for the consumer.
         task.add_done_callback(queue.put_nowait)
     try:
         num_open = len(tasks)
@@ -37,11 +39,12 @@ async def merge(streams: Sequence[_EventStream]) -> _EventStream:
         await _cancel(tasks)
 
 
-async def _feed(stream: _EventStream, queue: _EventQueue, places: asyncio.Semaphore) -> None:
-    async with aclosing(stream):
-        async for event in stream:
-            await places.acquire()
-            queue.put_nowait(event)
+async def _feed(streams: Iterator[_EventStream], queue: _EventQueue, places: asyncio.Semaphore) -> None:
+    for stream in streams:
+        async with aclosing(stream):
+            async for event in stream:
+                await places.acquire()
+                queue.put_nowait(event)
 
 
 def _raise_error(task: asyncio.Task[None]) -> None:

@@ -226,18 +226,18 @@ def a_machine(*features: str, memory: float = 8.0, num_cores: int = 4) -> Machin
 
 
 def test_the_cache_types_are_those_that_the_processor_computes_fast() -> None:
-    fast = machine.choose_cache_types(a_machine("avx512_bf16", "avx2"))
-    assert (fast.keys, fast.values) == ("q8_0", "bf16")
-    plain = machine.choose_cache_types(a_machine("avx2"))
-    assert (plain.keys, plain.values) == ("f16", "f16")
-    assert fast.reason
-    assert plain.reason
+    fast = machine.preferred_cache_types(a_machine("avx512_bf16", "avx2"))
+    assert [(types.keys, types.values) for types in fast] == [("q8_0", "bf16"), ("bf16", "bf16")]
+    plain = machine.preferred_cache_types(a_machine("avx2"))
+    assert [(types.keys, types.values) for types in plain] == [("f16", "f16")]
+    assert all(types.reason for types in (*fast, *plain))
 
 
 def test_there_are_as_many_slots_as_a_quarter_of_the_memory_holds_one_at_least() -> None:
     assert machine.choose_slots(a_machine(memory=8), bytes_per_slot=GIB / 100) == machine.DEFAULT_SLOTS
     assert machine.choose_slots(a_machine(memory=8), bytes_per_slot=GIB / 4) == 8
     assert machine.choose_slots(a_machine(memory=8), bytes_per_slot=100 * GIB) == 1
+    assert machine.choose_slots(a_machine(memory=8), bytes_per_slot=0) == machine.DEFAULT_SLOTS
 
 
 def test_there_is_a_thread_per_core_and_no_more_context_than_the_model_was_trained_on() -> None:
@@ -255,4 +255,4 @@ def test_this_machine_is_detected() -> None:
     here = Machine.detect()
     assert here.num_cores >= 1
     assert here.memory > 0
-    assert f"{here.num_cores} cores" in here.summary
+    assert f"{here.num_cores} processors" in here.summary

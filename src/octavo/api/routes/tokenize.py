@@ -4,7 +4,7 @@ from fastapi import FastAPI
 from starlette.requests import Request
 
 from octavo.api.context import ApiContext
-from octavo.api.convert import detokenize, tokenize
+from octavo.api.convert import detokenize, text_tokens
 from octavo.api.openapi import BODY_ERRORS, documented, error_responses
 from octavo.api.record import record_of
 from octavo.api.routes.reading import read_request
@@ -22,7 +22,7 @@ def add_tokenize(app: FastAPI, context: ApiContext) -> None:
         wire = await read_request(request, TokenizeRequest, context)
         model = context.models.get(wire.model)
         record_of(request).model = model.id
-        tokens = await tokenize(wire.text, model, adds_special_tokens=wire.add_special_tokens is not False)
+        tokens = await text_tokens(wire, model)
         return TokenizeResponse(tokens=list(tokens), count=len(tokens))
 
     @app.post(

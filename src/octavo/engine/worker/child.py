@@ -38,7 +38,7 @@ from octavo.engine.worker.frames import (
     pack,
     read_for_child,
 )
-from octavo.errors import ModelLoadError, OctavoError
+from octavo.errors import OctavoError
 
 LoadEngine = Callable[[EngineSpec, Callable[[float], None]], HostedEngine]
 """Builds the engine that a spec describes, reporting progress from 0 to 1. Raises ModelLoadError."""
@@ -57,16 +57,18 @@ PR_SET_PDEATHSIG = 1
 def host(sock: socket.socket, load_engine: LoadEngine) -> int:
     """Serve the parent at the other end of `sock` with the engine it asks for; returns the exit code."""
     _die_with_parent()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's business
+    for number in (signal.SIGINT, signal.SIGTERM):  # to the whole process group, as terminals and systemd send them:
+        signal.signal(number, signal.SIG_IGN)  # the parent drains first, and then ends this process
     sys.setswitchinterval(SWITCH_INTERVAL)  # the step loop must not wait 5 ms for the I/O thread after each step
     link = Link(sock)
     spec = link.start()
     try:
         engine = load_engine(spec, lambda fraction: link.send(Progress(fraction)))
-    except ModelLoadError as error:
-        link.send(LoadFailed(error.message))
-        link.finish()
-        return LOAD_FAILED_EXIT
+    except OctavoError as error:
+        return link.give_up(error.message)
+    except Exception:  # a fault of ours or of the file; trying again would find it again
+        log.exception("the model cannot be loaded")
+        return link.give_up("The engine failed while it loaded the model; its log says why.")
     link.serve(engine)
     engine.run()
     link.finish()
@@ -92,6 +94,12 @@ class Link:
 
     def serve(self, engine: HostedEngine) -> None:
         self._call(self._conversation.serve(engine))
+
+    def give_up(self, reason: str) -> int:
+        """Say why there will be no engine; returns the exit code."""
+        self.send(LoadFailed(reason))
+        self.finish()
+        return LOAD_FAILED_EXIT
 
     def finish(self) -> None:
         """Let the parent have what was sent, and hang up."""

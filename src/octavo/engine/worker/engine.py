@@ -4,7 +4,6 @@ import asyncio
 import itertools
 import logging
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import suppress
 from dataclasses import replace
 
 from octavo.core.output import TokenChunk
@@ -48,6 +47,7 @@ class WorkerEngine:
     async def start(self) -> None:
         """Start the child; returns at once."""
         self._supervisor = asyncio.create_task(self._supervise())
+        self._supervisor.add_done_callback(self._end_supervision)
 
     async def wait_ready(self) -> None:
         """Wait for the first time the engine is ready.
@@ -117,8 +117,7 @@ class WorkerEngine:
         self._end_all(EngineUnavailable, "The server is stopping.")
         if self._supervisor is not None:
             self._supervisor.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._supervisor
+            await asyncio.wait([self._supervisor])
         if self._child is not None:
             self._child.send(frames.Shutdown())
             await self._child.stop(grace=CLOSE_GRACE)
@@ -146,9 +145,17 @@ class WorkerEngine:
                 self._set_state(EngineState.FAILED, load_failure)
                 self._settled.set()
                 return
-            # It died by itself, before it was ready: what it was told to load may be more than this machine can do.
-            died_loading = load_failure is None and self._health.state is not EngineState.READY
+            # It died by itself and has never been ready: perhaps this machine cannot do what it was told.
+            died_loading = load_failure is None and not self._settled.is_set()
             await self._recover(load_failure or f"Its process ended ({ending}).", may_fall_back=died_loading)
+
+    def _end_supervision(self, task: asyncio.Task[None]) -> None:
+        """A fault in the supervisor itself: without it nobody would be answered any more."""
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.critical("the supervisor cannot go on", exc_info=error)
+            self._set_state(EngineState.FAILED, "The engine's supervisor failed; the log says why.")
+            self._settled.set()
+            self._end_all(EngineUnavailable, "The engine has failed.")
 
     async def _converse(self, child: ChildProcess) -> str | None:
         """Until the child is gone. Returns why the model cannot be loaded, if it said so."""
@@ -197,6 +204,7 @@ class WorkerEngine:
         self._info, self._vocabulary = info, vocabulary
         self._set_state(EngineState.READY, "")
         self._settled.set()
+        log.info("the engine is ready in process %d", self.pid or 0)
 
     def _deliver(self, request_id: str, item: TokenChunk | OctavoError) -> None:
         if request_id in self._streams:

@@ -64,6 +64,7 @@ class Model:
         callback = lib.llama_progress_callback(report)
         params = lib.llama_model_default_params()
         params.use_extra_bufts = use_extra_buffers
+        params.n_gpu_layers = 0  # what is chosen and measured here is chosen and measured for processors
         params.progress_callback = callback
         self._model = lib.llama_model_load_from_file(str(path).encode(), params)
         if not self._model:
@@ -100,9 +101,21 @@ class Model:
 
     @property
     def cache_width(self) -> int:
-        """Numbers that the KV cache holds per token, keys and values together."""
-        head = lib.llama_model_n_embd(self._model) // lib.llama_model_n_head(self._model)
-        return int(2 * lib.llama_model_n_layer(self._model) * lib.llama_model_n_head_kv(self._model) * head)
+        """Numbers that the KV cache holds per token, keys and values together; 0 where the first layer has none."""
+        heads = lib.llama_model_n_layer(self._model) * lib.llama_model_n_head_kv(self._model)
+        return int(2 * heads * self._head_size)
+
+    @property
+    def _head_size(self) -> int:
+        architecture = self._metadata("general.architecture") or ""
+        if (length := self._metadata(f"{architecture}.attention.key_length")) is not None:
+            return int(length)
+        return int(lib.llama_model_n_embd(self._model) // max(lib.llama_model_n_head(self._model), 1))
+
+    def _metadata(self, key: str) -> str | None:
+        buffer = ctypes.create_string_buffer(256)
+        length = lib.llama_model_meta_val_str(self._model, key.encode(), buffer, len(buffer))
+        return buffer.value.decode(errors="replace") if length >= 0 else None
 
     @property
     def vocabulary_size(self) -> int:
@@ -251,10 +264,6 @@ class Context:
     def remove(self, sequence: int, start: int) -> bool:
         """Forget a sequence's tokens from position `start` on; False where the memory cannot do it."""
         return bool(lib.llama_memory_seq_rm(self._memory, sequence, start, -1))
-
-    def copy(self, source: int, destination: int) -> None:
-        """Copy a whole sequence; llama.cpp moves the data at the next decode."""
-        lib.llama_memory_seq_cp(self._memory, source, destination, -1, -1)
 
 
 def tokens_with(model: Model, attributes: int) -> Iterator[int]:

@@ -33,9 +33,9 @@ class LlamaRunner:
         except OSError as error:
             size = f"{settings.num_slots} slots of {settings.context_length} tokens"
             raise ModelLoadError(f"{error} ({size}).") from error
-        limits = RunnerLimits(
-            settings.num_slots, context.context_length, settings.max_batch_tokens, model.vocabulary_size
-        )
+        # llama.cpp rounds the context up, perhaps beyond what the model was trained on.
+        context_length = min(settings.context_length, context.context_length)
+        limits = RunnerLimits(settings.num_slots, context_length, settings.max_batch_tokens, model.vocabulary_size)
         return cls(model, context, limits)
 
     @property

@@ -4,6 +4,7 @@ The measurements behind the choices are in benchmarks/README.md; each choice com
 `octavo doctor` and the log.
 """
 
+import math
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,15 +27,22 @@ class Machine:
 
     @classmethod
     def detect(cls) -> "Machine":
+        """What this process may use: a container may have less than the machine."""
         num_cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-        return cls(num_cores, memory, _cpu_features())
+        quota, period = _cgroup("cpu.max", 2)
+        (memory_limit,) = _cgroup("memory.max", 1)
+        return cls(
+            num_cores=min(num_cores, math.ceil(quota / period)) if quota and period else num_cores,
+            memory=min(memory, memory_limit) if memory_limit else memory,
+            features=_cpu_features(),
+        )
 
     @property
     def summary(self) -> str:
         known = ("avx2", "f16c", "avx512f", "avx512_bf16", "avx512_vnni", "amx_tile", "amx_int8", "neon", "asimd")
         has = " ".join(name for name in known if name in self.features)
-        return f"{self.num_cores} cores, {self.memory / GIB:.1f} GiB, {has or 'no known vector extensions'}"
+        return f"{self.num_cores} processors, {self.memory / GIB:.1f} GiB, {has or 'instruction sets not known'}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +58,17 @@ class CacheTypes:
         return cache_width / 2 * (BYTES_PER_NUMBER[self.keys] + BYTES_PER_NUMBER[self.values])
 
 
-def choose_cache_types(machine: Machine) -> CacheTypes:
-    """By the dot products that the processor has: attention over the cache is up to half of a step."""
+def preferred_cache_types(machine: Machine) -> tuple[CacheTypes, ...]:
+    """By the dot products that the processor has: attention over the cache is up to half of a step.
+
+    Best first; llama.cpp refuses quantized keys, or keys unlike the values, for some models.
+    """
     if "avx512_bf16" in machine.features:
-        return CacheTypes("q8_0", "bf16", "the processor has AVX-512 BF16 dot products")
-    return CacheTypes("f16", "f16", "llama.cpp's default; no BF16 dot products here")
+        return (
+            CacheTypes("q8_0", "bf16", "the processor has AVX-512 BF16 dot products"),
+            CacheTypes("bf16", "bf16", "AVX-512 BF16 dot products; this model does not allow quantized keys"),
+        )
+    return (CacheTypes("f16", "f16", "llama.cpp's default; no BF16 dot products here"),)
 
 
 def choose_threads(machine: Machine) -> int:
@@ -67,7 +81,18 @@ def choose_context_length(trained: int) -> int:
 
 def choose_slots(machine: Machine, *, bytes_per_slot: float) -> int:
     """As many as the default, unless their caches would take more than their share of the memory."""
+    if bytes_per_slot == 0:
+        return DEFAULT_SLOTS
     return max(1, min(DEFAULT_SLOTS, int(machine.memory * CACHE_SHARE / bytes_per_slot)))
+
+
+def _cgroup(name: str, num_values: int) -> list[int | None]:
+    """The numbers in a file of this process' control group (version 2); None for "max" and where there is none."""
+    try:
+        values = (Path("/sys/fs/cgroup") / name).read_text().split()
+    except OSError:
+        return [None] * num_values
+    return [int(value) if value.isdecimal() else None for value in values]
 
 
 def _cpu_features() -> frozenset[str]:

@@ -9,6 +9,8 @@ from octavo.engine.base import Fragment
 from octavo.engine.runners.llama_cpp import binding
 from octavo.errors import ModelLoadError
 
+CONTROL = binding.ATTR_CONTROL | binding.ATTR_UNKNOWN
+
 
 def load_model(path: Path, *, use_extra_buffers: bool, on_progress: Callable[[float], None]) -> binding.Model:
     """Raises ModelLoadError, saying what is wrong with the file as far as it can be told."""
@@ -56,29 +58,29 @@ class LlamaTokenizer:
 
 
 def read_vocabulary(model: binding.Model) -> Vocabulary:
-    marked = binding.ATTR_CONTROL | binding.ATTR_UNKNOWN
-    special_tokens = tuple(
-        _special_token(model, token, model.token_attributes(token))
-        for token in binding.tokens_with(model, marked | binding.ATTR_USER_DEFINED)
-    )
+    eog_tokens = frozenset(filter(model.is_end_of_generation, range(model.vocabulary_size)))
+    marked = set(binding.tokens_with(model, CONTROL | binding.ATTR_USER_DEFINED))
+    special_tokens = tuple(_special_token(model, token, token in eog_tokens) for token in sorted(marked | eog_tokens))
     silent = {token.id for token in special_tokens if token.is_control}
     return Vocabulary(
         pieces=tuple(
             b"" if token in silent else model.piece(token, as_special=False) for token in range(model.vocabulary_size)
         ),
         special_tokens=special_tokens,
-        eog_tokens=frozenset(filter(model.is_end_of_generation, range(model.vocabulary_size))),
+        eog_tokens=eog_tokens,
         bos_token=model.bos_token,
         adds_bos=model.adds_bos,
         eos_token=model.eos_token,
     )
 
 
-def _special_token(model: binding.Model, token: int, attributes: int) -> SpecialToken:
+def _special_token(model: binding.Model, token: int, ends_generation: bool) -> SpecialToken:
+    """Files have been seen in which an end token is not marked as a control token; it is one all the same."""
+    attributes = model.token_attributes(token)
     return SpecialToken(
         id=token,
         text=model.piece(token, as_special=True).decode(errors="replace"),
-        is_control=bool(attributes & (binding.ATTR_CONTROL | binding.ATTR_UNKNOWN)),
+        is_control=ends_generation or bool(attributes & CONTROL),
         strips_left=bool(attributes & binding.ATTR_STRIPS_LEFT),
         strips_right=bool(attributes & binding.ATTR_STRIPS_RIGHT),
     )
