@@ -29,7 +29,7 @@ MAX_SLOTS = 256
 """llama.cpp's LLAMA_MAX_SEQ."""
 MAX_CONTEXT = 2**22
 """Times MAX_SLOTS, this still fits llama.cpp's 32-bit cell count."""
-LLAMA_ONLY = frozenset({"threads", "cache_type_k", "cache_type_v"})
+LLAMA_ONLY = frozenset({"threads", "token_budget", "cache_type_k", "cache_type_v"})
 
 SERVER = "Server"
 MODEL = "Model"
@@ -65,11 +65,19 @@ class Settings(BaseSettings):
         min_length=1,
         max_length=200,
     )
-    ctx: int | None = _option(None, "Context of each sequence.", panel=MODEL, metavar="TOKENS", ge=1, le=MAX_CONTEXT)
+    ctx: int | None = _option(None, "Context of each sequence.", panel=MODEL, metavar="TOKENS", ge=2, le=MAX_CONTEXT)
     slots: int | None = _option(
         None, "Sequences computed at the same time; more wait in order.", panel=MODEL, metavar="N", ge=1, le=MAX_SLOTS
     )
-    threads: int | None = _option(None, "Threads of the engine.", panel=MODEL, metavar="N", ge=1, le=1024)
+    threads: int | None = _option(None, "Threads of the engine.", panel=MODEL, metavar="N", ge=1, le=512)
+    token_budget: int = _option(
+        512,
+        "Tokens computed in a step: fewer for steadier streams beside long prompts, more for throughput.",
+        panel=MODEL,
+        metavar="TOKENS",
+        ge=32,
+        le=8192,
+    )
     cache_type_k: str | None = _option(
         None, "Type of the KV cache's keys: f32, f16, bf16, q8_0, q4_0.", panel=MODEL, metavar="TYPE", min_length=1
     )

@@ -52,10 +52,16 @@ def test_what_is_not_set_of_the_llama_engine_is_left_to_the_machine() -> None:
 
 
 def test_what_is_set_of_the_llama_engine_is_passed_on() -> None:
-    settings = Settings(ctx=64, slots=2, threads=3, cache_type_k="q8_0", cache_type_v="f16")
+    settings = Settings(ctx=64, slots=2, threads=3, token_budget=99, cache_type_k="q8_0", cache_type_v="f16")
 
     assert llama_spec(settings, Path("/m.gguf")) == LlamaSpec(
-        path="/m.gguf", context_length=64, num_slots=2, num_threads=3, cache_type_k="q8_0", cache_type_v="f16"
+        path="/m.gguf",
+        context_length=64,
+        num_slots=2,
+        num_threads=3,
+        token_budget=99,
+        cache_type_k="q8_0",
+        cache_type_v="f16",
     )
 
 

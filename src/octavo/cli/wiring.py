@@ -72,6 +72,7 @@ def llama_spec(settings: Settings, file: Path) -> LlamaSpec:
         context_length=settings.ctx,
         num_slots=settings.slots,
         num_threads=settings.threads,
+        token_budget=settings.token_budget,
         cache_type_k=settings.cache_type_k,
         cache_type_v=settings.cache_type_v,
     )
