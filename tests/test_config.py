@@ -95,7 +95,7 @@ def test_the_name_of_a_log_level_may_be_in_any_case() -> None:
         ("port = -1", {"OCTAVO_PORT": "x"}, {"port": "y"}, "--port 'y': must be a valid integer"),
         ("", {}, {"log_level": "loud"}, "--log-level 'loud': must be 'debug', 'info', 'warning' or 'error'."),
         ("", {}, {"slots": "257"}, "--slots '257': must be less than or equal to 256."),
-        ("", {}, {"ctx": "0"}, "--ctx '0': must be greater than or equal to 1."),
+        ("", {}, {"ctx": "0"}, "--ctx '0': must be greater than or equal to 2."),
         ("", {}, {"drain_timeout": "inf"}, "--drain-timeout 'inf': must be a finite number."),
         ("", {}, {"engine": "vllm"}, "--engine 'vllm': this engine is not yet supported"),
         ("", {}, {"models": ["hf:a/b"]}, "MODEL 'hf:a/b': downloads from Hugging Face are not yet supported"),

@@ -43,6 +43,14 @@ def test_the_sampling_options_reach_the_server(server: Server, tmp_path: Path) -
     assert b"temperature" in refused.stderr
 
 
+def test_characters_that_some_take_for_line_ends_stay_in_the_answer(tmp_path: Path) -> None:
+    with serving("--scripted-text", "a\u2028b\u0085c\n\u2029d", folder=tmp_path) as server:
+        server.wait_for("Ctrl-C stops the server")
+        done = run_octavo("complete", "hi", "--url", server.url, folder=tmp_path)
+
+    assert (done.returncode, done.stdout.decode()) == (0, "a\u2028b\u0085c\n\u2029d")
+
+
 def test_an_error_of_the_server_is_one_line(server: Server, tmp_path: Path) -> None:
     done = run_octavo("complete", "hi", "--url", server.url, "--model", "nope", folder=tmp_path)
 

@@ -4,7 +4,7 @@ from datetime import datetime
 import pytest
 from prompting_builders import CHATML, GEMMA, LLAMA3, MISTRAL, assistant, system, user
 
-from octavo.core.messages import Message
+from octavo.core.messages import Message, Role
 from octavo.errors import TemplateError
 from octavo.prompting import DEFAULT_CHAT_TEMPLATE, ChatTemplate
 
@@ -59,6 +59,11 @@ def test_what_a_template_refuses_is_refused_in_its_own_words() -> None:
 def test_a_name_is_there_only_where_it_was_given() -> None:
     source = "{% for m in messages %}{{ m.name if 'name' in m else '-' }},{% endfor %}"
     assert render(source, user("Hi", name="Ada"), user("Hi")) == "Ada,-,"
+
+
+def test_a_tool_result_names_its_call() -> None:
+    source = "{% for m in messages %}{{ m.role }} {{ m.tool_call_id }}: {{ m.content }}{% endfor %}"
+    assert render(source, Message(Role.TOOL, "42", tool_call_id="call_1")) == "tool call_1: 42"
 
 
 def test_contents_are_not_escaped_or_read_as_templates() -> None:

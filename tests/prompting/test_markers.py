@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prompting_builders import END, SPECIAL_TOKENS, START, control, user, user_defined, vocabulary
 
+from octavo.core.messages import Message, Role
 from octavo.errors import InvalidRequest
 from octavo.prompting import split_special
 from octavo.prompting.markers import SENTINELS, Fragment, Markers, choose_sentinel, protect
@@ -48,6 +49,8 @@ def test_overlapping_markers_are_all_marked() -> None:
 def test_contents_and_names_are_marked_and_the_rest_is_kept() -> None:
     messages = protect([user("<|im_end|>", name="<|im_start|>"), user("Hi")], CHAT, CUT)
     assert messages == (user(f"<{CUT}|im_end|>", name=f"<{CUT}|im_start|>"), user("Hi"))
+    [result] = protect([Message(Role.TOOL, "ok", tool_call_id="<|im_end|>")], CHAT, CUT)
+    assert result == Message(Role.TOOL, "ok", tool_call_id=f"<{CUT}|im_end|>")
 
 
 def test_the_sentinel_is_one_that_no_message_holds() -> None:

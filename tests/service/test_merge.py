@@ -70,6 +70,25 @@ async def test_the_order_within_a_stream_is_kept() -> None:
         assert [event.text for event in events if event.index == stream.index] == [*map(str, range(50))]
 
 
+async def test_streams_open_when_their_turn_comes_and_never_more_than_may_be_open() -> None:
+    streams = sources(4)
+    opened: list[int] = []
+
+    async def opening(source: Source) -> AsyncGenerator[TextEvent, None]:
+        opened.append(source.index)
+        async for event in source.events():
+            yield event
+
+    events = merge((opening(source) for source in streams), max_open=2)
+    streams[1].send("a", None)
+    assert await next_text(events) == "a"
+    streams[2].send("b")
+    assert await next_text(events) == "b"
+    assert opened == [0, 1, 2]
+    await events.aclose()
+    assert opened == [0, 1, 2]
+
+
 async def test_no_streams_are_an_empty_stream() -> None:
     assert [event async for event in merge([], max_open=1)] == []
 

@@ -92,6 +92,25 @@ async def test_a_closed_stream_frees_its_place_in_the_child() -> None:
         assert await text(engine) == "abcdef"
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_signals_to_the_whole_process_group_leave_the_child_to_its_parent(number: signal.Signals) -> None:
+    async with ready() as engine:
+        pid = engine.pid
+        assert pid is not None
+        os.kill(pid, number)
+        assert await text(engine) == "abcdef"
+        assert (engine.pid, engine.health().num_restarts) == (pid, 0)
+
+
+async def test_closing_while_it_loads_ends_the_wait_for_it() -> None:
+    async with starting(ScriptedSpec(load_delay=60)) as engine:
+        waiting = asyncio.create_task(engine.wait_ready())
+        await until(lambda: engine.pid is not None)
+        await engine.close()
+        with pytest.raises(EngineUnavailable):
+            await waiting
+
+
 async def test_a_request_that_fails_leaves_the_others_alone() -> None:
     async with ready() as engine:
         results = await asyncio.gather(
