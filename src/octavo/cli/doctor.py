@@ -15,6 +15,8 @@ from octavo.errors import ModelLoadError
 MAX_DEATHS = 2
 """Of the engine's process while it loads: once as configured, once with its fall-back."""
 HEALTH_INTERVAL = 0.1
+ALREADY_SAID = ("machine", "library")
+"""Parts of an engine's description that come first here, because they matter most where there is no engine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,8 @@ def examine(settings: Settings) -> int:
     _print("AMX", explain_amx(machine, library, test))
     for line in test.info.description if test.info else ():
         name, _, value = line.partition(": ")
-        _print(name, value)
+        if name not in ALREADY_SAID:
+            _print(name, value)
     return 0 if test.info else 1
 
 
