@@ -16,7 +16,7 @@ from .llama import ask_reference, running_engine
 from .wire import CONTEXT_LENGTH, ask, completion, text_of
 
 MAX_TOKENS = 20
-NEAR_TIE = 0.1
+NEAR_TIE = 0.25
 """Nats between two tokens, up to which a batch may round to the other one."""
 PROMPTS = (
     "The fox",

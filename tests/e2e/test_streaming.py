@@ -34,12 +34,19 @@ def test_a_streamed_answer_is_the_whole_one(client: httpx.Client, prompt: str, t
 
 
 def test_samples_are_streamed_as_they_are_given_whole(client: httpx.Client) -> None:
-    body = completion("Once upon a time", n=3, **SAMPLED)
+    # Greedy: on some processors the last bits of a batch depend on who shares it, which a draw might show.
+    body = completion("Once upon a time", n=3, max_tokens=12)
     whole, events = ask(client, body), ask_streamed(client, body)
 
     texts = [choice["text"] for choice in whole["choices"]]
-    assert len(set(texts)) == 3
     assert ["".join(deltas(events, index)) for index in range(3)] == texts
+
+
+def test_samples_of_a_prompt_differ(client: httpx.Client) -> None:
+    choices = ask(client, completion("Once upon a time", n=3, **SAMPLED))["choices"]
+
+    assert [choice["index"] for choice in choices] == [0, 1, 2]
+    assert len({choice["text"] for choice in choices}) == 3
 
 
 @pytest.mark.slow
@@ -61,7 +68,7 @@ def test_a_stop_string_that_begins_inside_a_token_cuts_both_forms_in_the_same_pl
 
 
 def test_stop_strings_cut_each_sample_in_the_same_place_in_both_forms(client: httpx.Client) -> None:
-    body = completion("Once upon a time", n=3, **SAMPLED)
+    body = completion("Once upon a time", n=3, max_tokens=12)
     texts = [choice["text"] for choice in ask(client, body)["choices"]]
     stops = [text[11:14] for text in texts]
     whole, events = ask(client, {**body, "stop": stops}), ask_streamed(client, {**body, "stop": stops})
