@@ -76,7 +76,7 @@ def scripted_runner(
 def batching_engine(runner: ScriptedRunner) -> BatchingEngine:
     limits = runner.limits
     info = EngineInfo(limits.context_length, limits.num_slots, None, "fp_test")
-    return BatchingEngine(runner, ByteTokenizer([]), info, token_budget=limits.max_batch_tokens)
+    return BatchingEngine(runner, ByteTokenizer([]), info)
 
 
 async def collect(stream: AsyncGenerator[TokenChunk, None]) -> tuple[list[int], FinishReason | None]:

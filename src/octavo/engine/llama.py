@@ -2,7 +2,6 @@
 
 import hashlib
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -35,20 +34,21 @@ def load_llama(spec: LlamaSpec, on_progress: Callable[[float], None]) -> Batchin
         fingerprint=_fingerprint(path, settings, uses_extra_buffers=spec.use_extra_buffers),
         description=_describe(spec, here, cache, settings, model),
     )
-    return BatchingEngine(runner, LlamaTokenizer(model), info, token_budget=spec.token_budget)
+    return BatchingEngine(runner, LlamaTokenizer(model), info)
 
 
 def _create_runner(
     spec: LlamaSpec, here: Machine, model: binding.Model
 ) -> tuple[LlamaRunner, ContextSettings, CacheTypes]:
     """With the first cache types that llama.cpp takes for this model."""
-    *better, last = _cache_types(spec, here)
-    for cache in better:
-        with suppress(ModelLoadError):
-            settings = _settings(spec, here, cache, model)
+    for cache in (preferred := _cache_types(spec, here)):
+        settings = _settings(spec, here, cache, model)
+        try:
             return LlamaRunner.create(model, settings), settings, cache
-    settings = _settings(spec, here, last, model)
-    return LlamaRunner.create(model, settings), settings, last
+        except ModelLoadError:
+            if cache is preferred[-1]:
+                raise
+    raise AssertionError("there is always a cache type to try")
 
 
 def _cache_types(spec: LlamaSpec, here: Machine) -> tuple[CacheTypes, ...]:
@@ -99,7 +99,7 @@ def _fingerprint(path: Path, settings: ContextSettings, *, uses_extra_buffers: b
 def _describe(
     spec: LlamaSpec, here: Machine, cache: CacheTypes, settings: ContextSettings, model: binding.Model
 ) -> tuple[str, ...]:
-    repacking = "on" if spec.use_extra_buffers else "off: the library died in its self-test with it"
+    repacking = "on" if spec.use_extra_buffers else "off: the process died while it loaded the model with it"
     return (
         f"model: {model.description}, trained on {model.trained_context_length} tokens of context",
         f"machine: {here.summary}",

@@ -21,8 +21,8 @@ from octavo.errors import EngineError
 Answer = tuple[list[int], FinishReason]
 
 
-def core(runner: ScriptedRunner, token_budget: int = 16) -> EngineCore:
-    return EngineCore(runner, eog_tokens=frozenset({EOG_TOKEN}), token_budget=token_budget)
+def core(runner: ScriptedRunner) -> EngineCore:
+    return EngineCore(runner, eog_tokens=frozenset({EOG_TOKEN}))
 
 
 def alone(asked: GenerationRequest, next_logits: NextLogits, context_length: int = 64) -> Answer:
@@ -129,8 +129,8 @@ def test_everybody_gets_the_tokens_of_the_plain_loop(
     visits: list[Visit], num_slots: int, token_budget: int, seed: int
 ) -> None:
     next_logits = hashed_logits(seed)
-    runner = scripted_runner(next_logits, num_slots=num_slots, max_batch_tokens=max(20, num_slots))
-    under_test = core(runner, token_budget)
+    runner = scripted_runner(next_logits, num_slots=num_slots, max_batch_tokens=max(token_budget, num_slots))
+    under_test = core(runner)
     check_all(visits, play(under_test, visits), next_logits)
     assert (under_test.num_running, under_test.num_waiting) == (0, 0)
 
@@ -141,8 +141,8 @@ def test_with_a_cache_for_few_everybody_still_gets_the_same_tokens(
 ) -> None:
     # The longest request has 42 tokens, of which the last is never computed: each one fits alone.
     next_logits = hashed_logits(4)
-    runner = scripted_runner(next_logits, num_slots=num_slots, max_batch_tokens=40, cache_tokens=cache_tokens)
-    check_all(visits, play(core(runner, token_budget), visits), next_logits)
+    runner = scripted_runner(next_logits, num_slots=num_slots, max_batch_tokens=token_budget, cache_tokens=cache_tokens)
+    check_all(visits, play(core(runner), visits), next_logits)
 
 
 def test_a_full_cache_preempts_the_last_admitted() -> None:
@@ -229,8 +229,8 @@ def test_there_is_room_for_as_many_tokens_as_are_asked_for() -> None:
 
 
 def test_a_long_prompt_is_computed_in_chunks_of_the_budget() -> None:
-    runner = scripted_runner(max_batch_tokens=100)
-    run(core(runner, token_budget=16), request((1,) * 40, 1))
+    runner = scripted_runner(max_batch_tokens=16)
+    run(core(runner), request((1,) * 40, 1))
     assert [len(batch.tokens) for batch in runner.batches] == [16, 16, 8]
 
 

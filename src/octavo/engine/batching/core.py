@@ -20,13 +20,11 @@ Output = tuple[str, TokenChunk | EngineError]
 class EngineCore:
     """Holds every request from `submit` until its last chunk was returned by `step`, or until `cancel`."""
 
-    def __init__(self, runner: ModelRunner, *, eog_tokens: frozenset[int], token_budget: int) -> None:
+    def __init__(self, runner: ModelRunner, *, eog_tokens: frozenset[int]) -> None:
         limits = runner.limits
         self._runner = runner
         self._eog_tokens = eog_tokens
-        self._scheduler = Scheduler(
-            num_slots=limits.num_slots, token_budget=min(max(token_budget, limits.num_slots), limits.max_batch_tokens)
-        )
+        self._scheduler = Scheduler(num_slots=limits.num_slots, token_budget=limits.max_batch_tokens)
         self._sequences: dict[str, Sequence] = {}
         self.batch_size = 0
 

@@ -30,11 +30,11 @@ Command = GenerationRequest | Cancel | Wake
 class BatchingEngine:
     """Implements `HostedEngine` over a `ModelRunner`. All of `generate` must run on one event loop."""
 
-    def __init__(self, runner: ModelRunner, tokenizer: Tokenizer, info: EngineInfo, *, token_budget: int) -> None:
+    def __init__(self, runner: ModelRunner, tokenizer: Tokenizer, info: EngineInfo) -> None:
         self._runner = runner
         self._tokenizer = tokenizer
         self._info = info
-        self._core = EngineCore(runner, eog_tokens=tokenizer.vocabulary.eog_tokens, token_budget=token_budget)
+        self._core = EngineCore(runner, eog_tokens=tokenizer.vocabulary.eog_tokens)
         self._commands: queue.SimpleQueue[Command] = queue.SimpleQueue()
         self._streams: dict[str, Stream] = {}
         self._loop: asyncio.AbstractEventLoop | None = None

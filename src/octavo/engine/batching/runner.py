@@ -20,7 +20,7 @@ class RunnerFailed(EngineError):
 
 @dataclass(frozen=True, slots=True)
 class RunnerLimits:
-    """context_length: tokens a slot holds. max_batch_tokens: tokens one forward call takes."""
+    """context_length: tokens a slot holds. max_batch_tokens: tokens one forward call takes, at least one a slot."""
 
     num_slots: int
     context_length: int

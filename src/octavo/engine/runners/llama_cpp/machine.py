@@ -1,7 +1,7 @@
 """What this machine has, and what is chosen for it: cache types, threads, context and slots.
 
-The measurements behind the choices are in benchmarks/README.md; each choice comes with its reason, for
-`octavo doctor` and the log.
+Each choice comes with its reason, for `octavo doctor` and the start-up screen. `python -m benchmarks.steps` measures
+the cache types against each other.
 """
 
 import math
