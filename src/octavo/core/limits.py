@@ -13,4 +13,6 @@ class Limits:
     max_prompts: int = 256
     max_stop_strings: int = 16
     max_stop_length: int = 256
+    max_stop_tokens: int = 64
+    max_top_logprobs: int = 20
     max_queue_per_slot: int = 4

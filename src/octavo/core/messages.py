@@ -16,9 +16,11 @@ class Message:
     """One turn. Text parts are already joined; a null content is an empty string.
 
     name, tool_call_id: passed on to the chat template as they came.
+    reasoning: what an assistant thought before it said the content, where the client sent it back.
     """
 
     role: Role
     content: str
     name: str | None = None
     tool_call_id: str | None = None
+    reasoning: str | None = None

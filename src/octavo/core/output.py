@@ -16,14 +16,62 @@ class FinishReason(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class TokenLogprob:
+    """How probable the model found a token: natural logarithms of its own softmax, before anything of the sampler.
+
+    top: (token id, log-probability) of the most probable tokens in its place, most probable first, ties by id; as many
+        as were asked for, whether the token itself is among them or not.
+    """
+
+    token: int
+    logprob: float
+    top: tuple[tuple[int, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class TokenChunk:
     """New tokens of one sequence, in order. The last chunk of a sequence, and only that one, has a finish_reason.
 
-    An end-of-generation token that ended the sequence is among the tokens.
+    tokens: with the end-of-generation or stop token that ended the sequence.
+    logprobs: one for each of `tokens` where the request asks for them, else none.
+    prompt_logprobs: the next ones of the prompt, where the request asks for them. All of the prompt's tokens but the
+        first have come, in order, when the first new token comes.
+    num_cached: prompt tokens that were found computed; said once, in a sequence's first chunk.
     """
 
     tokens: tuple[int, ...]
     finish_reason: FinishReason | None = None
+    logprobs: tuple[TokenLogprob, ...] = ()
+    prompt_logprobs: tuple[TokenLogprob, ...] = ()
+    num_cached: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """A token that could have stood in a place. token, bytes: as in LogprobEntry."""
+
+    token: str
+    bytes: bytes | None
+    logprob: float
+
+
+@dataclass(frozen=True, slots=True)
+class LogprobEntry:
+    r"""A token as a reader sees it, with its log-probability.
+
+    token: its text; bytes that are no UTF-8 by themselves are written as in \xe2\x80, and a token without text of its
+        own (an end-of-generation token) by its name.
+    bytes: what it adds to the text, None where it adds nothing. The bytes of a choice's entries, joined, are those of
+        its text: of a token that a stop string cuts in two, only what is kept.
+    logprob: None for the first token of a prompt, which has none.
+    offset: of its first character in the choice's text; None for a prompt token that is not part of that text.
+    """
+
+    token: str
+    bytes: bytes | None
+    logprob: float | None
+    top: tuple[Alternative, ...] = ()
+    offset: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +80,20 @@ class TextEvent:
 
     text: whole characters; the texts of a choice's events, joined, are its answer. May be empty in the last event.
     num_tokens: tokens generated since the choice's previous event, also those whose text is held back or cut.
+    reasoning: what the model thought before or between; never part of text.
+    entries: of the tokens of `text`, where they are asked for; held back as long as their text is.
+    num_cached: prompt tokens that were found computed, said once per choice.
+    logprob_sum: of the log-probabilities of the num_tokens tokens; 0 where none are asked for.
     """
 
     index: int
     text: str
     num_tokens: int
     finish_reason: FinishReason | None = None
+    reasoning: str = ""
+    entries: tuple[LogprobEntry, ...] = ()
+    num_cached: int = 0
+    logprob_sum: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

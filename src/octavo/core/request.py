@@ -2,7 +2,21 @@
 
 from dataclasses import dataclass
 
+from octavo.core.channels import PLAIN, ChannelFormat
 from octavo.core.sampling import SamplingParams
+
+
+@dataclass(frozen=True, slots=True)
+class LogprobParams:
+    """Which log-probabilities come with the tokens.
+
+    of_output: of every new token. of_prompt: of every prompt token but the first.
+    num_top: most probable tokens that are told with each.
+    """
+
+    of_output: bool = False
+    of_prompt: bool = False
+    num_top: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +29,8 @@ class GenerationRequest:
     prompt_tokens: at least one, at most the engine's context length.
     max_tokens: ≥ 0, and prompt_tokens + max_tokens ≤ the engine's context length.
     ignore_eos: go on after an end-of-generation token.
+    stop_tokens: further tokens that end the sequence, also with ignore_eos.
+    min_tokens: no token that would end the sequence is drawn before so many others; ≤ max_tokens.
     """
 
     id: str
@@ -22,16 +38,25 @@ class GenerationRequest:
     max_tokens: int
     sampling: SamplingParams
     ignore_eos: bool = False
+    stop_tokens: frozenset[int] = frozenset()
+    min_tokens: int = 0
+    logprobs: LogprobParams = LogprobParams()
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One answer to give back: an engine request, and what is watched for in its text.
+    """One answer to give back: an engine request, and what is made of its tokens.
 
     index: the choice's place in the answer (prompt_index * n + sample_index).
-    stop: strings that end the answer and are not part of it.
+    stop: strings that end the answer. They are looked for in the text behind the request's min_tokens.
+    includes_stop: whether the stop string, or the stop token's text, is part of the answer.
+    echo: whether the answer begins with the prompt's text.
+    channels: how the model marks its reasoning.
     """
 
     index: int
     request: GenerationRequest
     stop: tuple[str, ...] = ()
+    includes_stop: bool = False
+    echo: bool = False
+    channels: ChannelFormat = PLAIN

@@ -20,6 +20,15 @@ class SpecialToken:
     strips_right: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class InfillTokens:
+    """The tokens before a text, before what follows its gap, and before what fills the gap (arXiv 2207.14255)."""
+
+    prefix: int
+    suffix: int
+    middle: int
+
+
 @dataclass(frozen=True)
 class Vocabulary:
     """pieces: the raw bytes of each token id's text; empty for control tokens.
@@ -27,6 +36,8 @@ class Vocabulary:
     bos_token, eos_token: begin- and end-of-sequence token, or None where the model has none.
     adds_bos: whether the model expects bos_token at the head of a text.
     eog_tokens: ids that end a generation.
+    adds_space_prefix: whether the tokenizer puts a space before a text, which its first piece then shows.
+    infill: None where the model was not trained to fill gaps.
     """
 
     pieces: tuple[bytes, ...]
@@ -35,10 +46,17 @@ class Vocabulary:
     bos_token: int | None
     adds_bos: bool
     eos_token: int | None = None
+    adds_space_prefix: bool = False
+    infill: InfillTokens | None = None
 
     @property
     def size(self) -> int:
         return len(self.pieces)
+
+    @cached_property
+    def control_texts(self) -> dict[int, str]:
+        """The names of the control tokens, by id."""
+        return {token.id: token.text for token in self.special_tokens if token.is_control}
 
     @cached_property
     def longest_piece(self) -> int:

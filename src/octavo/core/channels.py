@@ -1,0 +1,29 @@
+"""The parts that a model's output may have."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Channel(StrEnum):
+    """HIDDEN is what is for nobody: headers between the parts, and the markers themselves."""
+
+    ANSWER = "answer"
+    REASONING = "reasoning"
+    HIDDEN = "hidden"
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelFormat:
+    """How a model family marks what it thinks and what it answers.
+
+    markers: texts that the model writes, and the channel of what follows each. A marker may be the text of a control
+        token, which otherwise is never shown. White space around a marker belongs to it.
+    initial: the channel at the start of the answer.
+    """
+
+    markers: tuple[tuple[str, Channel], ...] = ()
+    initial: Channel = Channel.ANSWER
+
+
+PLAIN = ChannelFormat()
+"""All is answer."""
