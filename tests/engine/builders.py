@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from octavo.core.output import FinishReason, TokenChunk
-from octavo.core.request import GenerationRequest
+from octavo.core.request import GenerationRequest, LogprobParams
 from octavo.core.sampling import SamplingParams
 from octavo.engine.base import EngineInfo
+from octavo.engine.batching.composer import MixedSteps
 from octavo.engine.batching.engine import BatchingEngine
 from octavo.engine.batching.runner import RunnerLimits
 from octavo.engine.batching.sequence import Sequence
@@ -30,10 +31,20 @@ def request(
     *,
     sampling: SamplingParams | None = None,
     ignore_eos: bool = False,
+    stop_tokens: frozenset[int] = frozenset(),
+    min_tokens: int = 0,
+    logprobs: LogprobParams | None = None,
     id: str | None = None,
 ) -> GenerationRequest:
     return GenerationRequest(
-        id if id is not None else f"request-{next(_ids)}", prompt, max_tokens, sampling or SamplingParams(), ignore_eos
+        id=id if id is not None else f"request-{next(_ids)}",
+        prompt_tokens=prompt,
+        max_tokens=max_tokens,
+        sampling=sampling or SamplingParams(),
+        ignore_eos=ignore_eos,
+        stop_tokens=stop_tokens,
+        min_tokens=min_tokens,
+        logprobs=logprobs or LogprobParams(),
     )
 
 
@@ -48,7 +59,7 @@ def sequence(
     """A sequence that has generated `output`."""
     made = Sequence(request(prompt, 100_000, sampling=sampling), context_length=100_000)
     for token in output:
-        made.append(token, ends_generation=False)
+        made.append(token)
     return made
 
 
@@ -61,22 +72,41 @@ def hashed_logits(seed: int, size: int = VOCABULARY_SIZE) -> NextLogits:
     return next_logits
 
 
+def runner_limits(
+    *,
+    num_slots: int = 4,
+    context_length: int = 64,
+    max_batch_tokens: int = 16,
+    max_logits: int = 16,
+    can_share: bool = True,
+) -> RunnerLimits:
+    return RunnerLimits(num_slots, context_length, max_batch_tokens, VOCABULARY_SIZE, max_logits, can_share)
+
+
 def scripted_runner(
     next_logits: NextLogits | None = None,
     *,
     num_slots: int = 4,
     context_length: int = 64,
     max_batch_tokens: int = 16,
+    max_logits: int = 16,
+    can_share: bool = True,
     cache_tokens: int | None = None,
 ) -> ScriptedRunner:
-    limits = RunnerLimits(num_slots, context_length, max_batch_tokens, VOCABULARY_SIZE)
+    limits = runner_limits(
+        num_slots=num_slots,
+        context_length=context_length,
+        max_batch_tokens=max_batch_tokens,
+        max_logits=max_logits,
+        can_share=can_share,
+    )
     return ScriptedRunner(limits, next_logits or hashed_logits(0), cache_tokens=cache_tokens)
 
 
 def batching_engine(runner: ScriptedRunner) -> BatchingEngine:
     limits = runner.limits
     info = EngineInfo(limits.context_length, limits.num_slots, None, "fp_test")
-    return BatchingEngine(runner, ByteTokenizer([]), info)
+    return BatchingEngine(runner, MixedSteps(limits), ByteTokenizer([]), info)
 
 
 async def collect(stream: AsyncGenerator[TokenChunk, None]) -> tuple[list[int], FinishReason | None]:

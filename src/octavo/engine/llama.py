@@ -2,10 +2,12 @@
 
 import hashlib
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
 from octavo.engine.base import EngineInfo
+from octavo.engine.batching.composer import LoneSteps, MixedSteps
 from octavo.engine.batching.engine import BatchingEngine
 from octavo.engine.runners.llama_cpp import binding, machine
 from octavo.engine.runners.llama_cpp.binding import ContextSettings
@@ -15,26 +17,26 @@ from octavo.engine.runners.llama_cpp.model import LlamaTokenizer, load_model
 from octavo.engine.specs import LlamaSpec
 from octavo.errors import ModelLoadError
 
-FINGERPRINT_SAMPLES = 512
-FINGERPRINT_SAMPLE_BYTES = 2**20
-
 
 def load_llama(spec: LlamaSpec, on_progress: Callable[[float], None]) -> BatchingEngine:
     """Load, choose, and test with a real decode. Raises ModelLoadError and RunnerFailed."""
     binding.initialize()
     path = Path(spec.path)
-    model = load_model(path, use_extra_buffers=spec.use_extra_buffers, on_progress=on_progress)
-    here = Machine.detect()
-    runner, settings, cache = _create_runner(spec, here, model)
-    runner.self_test()
-    info = EngineInfo(
-        context_length=runner.limits.context_length,
-        num_slots=settings.num_slots,
-        chat_template=model.chat_template,
-        fingerprint=_fingerprint(path, settings, uses_extra_buffers=spec.use_extra_buffers),
-        description=_describe(spec, here, cache, settings, model),
-    )
-    return BatchingEngine(runner, LlamaTokenizer(model), info)
+    with ThreadPoolExecutor(1) as beside:  # reading the file once more takes as long as loading it
+        digest = beside.submit(_digest, path)
+        model = load_model(path, use_extra_buffers=spec.use_extra_buffers, on_progress=on_progress)
+        here = Machine.detect()
+        runner, settings, cache = _create_runner(spec, here, model)
+        runner.self_test()
+        info = EngineInfo(
+            context_length=runner.limits.context_length,
+            num_slots=settings.num_slots,
+            chat_template=model.chat_template,
+            fingerprint=_fingerprint(digest.result(), spec, settings),
+            description=_describe(spec, here, cache, settings, model),
+        )
+    composer = LoneSteps(runner.limits) if spec.deterministic else MixedSteps(runner.limits)
+    return BatchingEngine(runner, composer, LlamaTokenizer(model), info)
 
 
 def _create_runner(
@@ -78,22 +80,21 @@ def _settings(spec: LlamaSpec, here: Machine, cache: CacheTypes, model: binding.
     )
 
 
-def _fingerprint(path: Path, settings: ContextSettings, *, uses_extra_buffers: bool) -> str:
-    """Of what decides the numbers: weights, library, and the settings that change how they are added up.
-
-    Weights are read whole, or by samples spread over the file where that would take seconds.
-    """
+def _fingerprint(weights: bytes, spec: LlamaSpec, settings: ContextSettings) -> str:
+    """Of what decides the numbers: weights, library, and the settings that change how they are added up."""
     numeric = replace(settings, context_length=0, num_slots=0)
-    digest = hashlib.blake2b(digest_size=8)
-    digest.update(f"{binding.version()} {binding.system_info()} {numeric} {uses_extra_buffers}".encode())
-    size = path.stat().st_size
-    step = max(size // FINGERPRINT_SAMPLES, FINGERPRINT_SAMPLE_BYTES)
-    digest.update(str(size).encode())
-    with path.open("rb") as file:
-        for start in range(0, size, step):
-            file.seek(start)
-            digest.update(file.read(FINGERPRINT_SAMPLE_BYTES))
-    return f"fp_{digest.hexdigest()}"
+    choices = (spec.use_extra_buffers, spec.deterministic)
+    text = f"{binding.version()} {binding.system_info()} {numeric} {choices}"
+    return f"fp_{hashlib.blake2b(weights + text.encode(), digest_size=8).hexdigest()}"
+
+
+def _digest(path: Path) -> bytes:
+    """Raises ModelLoadError where the file cannot be read."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, hashlib.blake2b).digest()
+    except OSError as error:
+        raise ModelLoadError(f"{path.name}: cannot be read ({error.strerror}).") from error
 
 
 def _describe(
@@ -109,4 +110,5 @@ def _describe(
         f"threads: {settings.num_threads} ({'as configured' if spec.num_threads else 'one per processor'})",
         f"context: {settings.context_length} tokens in each of {settings.num_slots} slots",
         f"token budget: {settings.max_batch_tokens} a step",
+        f"deterministic: {'on, one sequence a step' if spec.deterministic else 'off'}",
     )

@@ -4,21 +4,24 @@ It answers every prompt with the text of its spec. A prompt that holds a line
 
     @script {"text": "…", "delay": 0.1, "raise_at": 3, "hang_at": null, "exit_at": null, "piece_bytes": 1}
 
-overrides the named switches for its own request. With ignore_eos the text starts over until max_tokens.
+overrides the named switches for its own request. With ignore_eos the text starts over until max_tokens, and before
+min_tokens in any case. Where log-probabilities are asked for, every token has the probability CERTAINTY, and the rest
+is shared by the NUM_OTHERS tokens of the lowest other ids.
 """
 
 import asyncio
+import math
 import os
 import re
 import threading
 import time
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import suppress
-from itertools import chain, cycle
+from itertools import chain, cycle, islice
 
 import msgspec
 
-from octavo.core.output import FinishReason, TokenChunk
+from octavo.core.output import FinishReason, TokenChunk, TokenLogprob
 from octavo.core.request import GenerationRequest
 from octavo.core.vocabulary import SpecialToken, Vocabulary
 from octavo.engine.base import EngineHealth, EngineInfo, EngineState, Fragment
@@ -30,6 +33,8 @@ START_TOKEN = 257
 FIRST_PIECE = 258
 SCRIPT_LINE = re.compile(rb"^@script (\{.*\})\s*$", re.MULTILINE)
 EXIT_CODE = 70
+CERTAINTY = 0.9
+NUM_OTHERS = 20
 
 
 class ByteTokenizer:
@@ -125,27 +130,39 @@ class ScriptedEngine:
             raise EngineError(f"The @script line of the prompt cannot be read: {error}") from error
 
     async def _perform(self, script: ScriptedSpec, request: GenerationRequest) -> AsyncGenerator[TokenChunk, None]:
-        if request.max_tokens == 0:
-            yield TokenChunk((), FinishReason.LENGTH)
-            return
-        for position, token in enumerate(self._tokens(script, request.ignore_eos)):
+        wanted = request.logprobs
+        if wanted.of_prompt or request.max_tokens == 0:
+            scored = request.prompt_tokens[1:] if wanted.of_prompt else ()
+            reason = FinishReason.LENGTH if request.max_tokens == 0 else None
+            yield TokenChunk((), reason, prompt_logprobs=_logprobs(scored, wanted.num_top))
+        for position, token in enumerate(islice(self._tokens(script, request), request.max_tokens)):
             await self._fault(script, position)
             await self._pause(script.delay)
-            if token == END_TOKEN and not request.ignore_eos:
-                yield TokenChunk((token,), FinishReason.STOP)
+            logprobs = _logprobs((token,), wanted.num_top) if wanted.of_output else ()
+            reason = self._finish_reason(request, position, token)
+            yield TokenChunk((token,), reason, logprobs)
+            if reason is not None:
                 return
-            if position + 1 == request.max_tokens:
-                yield TokenChunk((token,), FinishReason.LENGTH)
-                return
-            yield TokenChunk((token,))
 
-    def _tokens(self, script: ScriptedSpec, repeats: bool) -> Iterator[int]:
+    def _tokens(self, script: ScriptedSpec, request: GenerationRequest) -> Iterator[int]:
+        """The text's, over and over, but never one that would end the text too early."""
         tokens: list[int] = []
         for piece in _cut(script.text, script.piece_bytes):
             known = self._token_of.get(piece)
             tokens.extend(piece if known is None else (known,))
-        once = [*tokens, END_TOKEN]
-        return cycle(once) if repeats else iter(once)
+        position = 0
+        for token in cycle([*tokens, END_TOKEN]):
+            if position >= request.min_tokens or not self._ends(request, token):
+                position += 1
+                yield token
+
+    def _ends(self, request: GenerationRequest, token: int) -> bool:
+        return token in request.stop_tokens or (token == END_TOKEN and not request.ignore_eos)
+
+    def _finish_reason(self, request: GenerationRequest, position: int, token: int) -> FinishReason | None:
+        if self._ends(request, token):
+            return FinishReason.STOP
+        return FinishReason.LENGTH if position + 1 == request.max_tokens else None
 
     async def _fault(self, script: ScriptedSpec, position: int) -> None:
         if position == script.raise_at:
@@ -176,3 +193,13 @@ def load_scripted(spec: ScriptedSpec) -> ScriptedEngine:
 def _cut(text: str, size: int) -> list[bytes]:
     data = text.encode()
     return [data[start : start + size] for start in range(0, len(data), size)]
+
+
+def _logprobs(tokens: Sequence[int], num_top: int) -> tuple[TokenLogprob, ...]:
+    return tuple(_logprob(token, num_top) for token in tokens)
+
+
+def _logprob(token: int, num_top: int) -> TokenLogprob:
+    others = [(other, math.log((1 - CERTAINTY) / NUM_OTHERS)) for other in range(NUM_OTHERS + 1) if other != token]
+    certain = (token, math.log(CERTAINTY))
+    return TokenLogprob(*certain, (certain, *others)[:num_top])

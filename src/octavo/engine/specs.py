@@ -11,6 +11,7 @@ class LlamaSpec(msgspec.Struct, frozen=True, tag="llama"):
     path: the .gguf file. context_length: tokens per sequence. num_slots: sequences computed at the same time.
     cache_type_k, cache_type_v: ggml type names of the KV cache.
     token_budget: most tokens computed in one step.
+    deterministic: the same request gives the same bits, whatever else runs; costs throughput.
     use_extra_buffers: let ggml repack weights for this processor (AMX among others); off is slower and safest.
     """
 
@@ -21,6 +22,7 @@ class LlamaSpec(msgspec.Struct, frozen=True, tag="llama"):
     cache_type_k: str | None = None
     cache_type_v: str | None = None
     token_budget: int = 512
+    deterministic: bool = False
     use_extra_buffers: bool = True
 
 

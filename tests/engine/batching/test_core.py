@@ -1,92 +1,16 @@
 """The step loop over given logits: whatever runs beside it, a request gets the tokens that it gets alone."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from itertools import count
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.builders import EOG_TOKEN, hashed_logits, request, scripted_runner, sequence
+from engine.batching.cores import Answer, Visit, alone, check_all, core, play, run, samplings, visits_of
+from engine.builders import EOG_TOKEN, hashed_logits, request, scripted_runner
 from octavo.core.output import FinishReason
-from octavo.core.request import GenerationRequest
 from octavo.core.sampling import SamplingParams
-from octavo.engine.batching.core import EngineCore, Output
-from octavo.engine.batching.sampler import sample
-from octavo.engine.runners.scripted import NextLogits, ScriptedRunner
-from octavo.errors import EngineError
+from octavo.engine.runners.scripted import NextLogits
 
-Answer = tuple[list[int], FinishReason]
-
-
-def core(runner: ScriptedRunner) -> EngineCore:
-    return EngineCore(runner, eog_tokens=frozenset({EOG_TOKEN}))
-
-
-def alone(asked: GenerationRequest, next_logits: NextLogits, context_length: int = 64) -> Answer:
-    """The plain loop: all tokens so far, the next one, and so on."""
-    output: list[int] = []
-    while len(output) < asked.max_tokens:
-        logits = next_logits((*asked.prompt_tokens, *output))
-        so_far = sequence(asked.prompt_tokens, tuple(output), sampling=asked.sampling)
-        output.append(int(sample(logits[np.newaxis].copy(), [so_far])[0]))
-        if output[-1] == EOG_TOKEN and not asked.ignore_eos:
-            return output, FinishReason.STOP
-        if len(asked.prompt_tokens) + len(output) == context_length:
-            break
-    return output, FinishReason.LENGTH
-
-
-class Answers:
-    """What came out of a core, by request."""
-
-    def __init__(self) -> None:
-        self.tokens: dict[str, list[int]] = {}
-        self.ends: dict[str, FinishReason | EngineError] = {}
-
-    def take(self, outputs: Iterable[Output]) -> None:
-        for id, item in outputs:
-            assert id not in self.ends, "nothing comes after the end"
-            if isinstance(item, EngineError):
-                self.ends[id] = item
-                continue
-            self.tokens.setdefault(id, []).extend(item.tokens)
-            if item.finish_reason is not None:
-                self.ends[id] = item.finish_reason
-
-    def of(self, asked: GenerationRequest) -> tuple[list[int], FinishReason | EngineError]:
-        return self.tokens.get(asked.id, []), self.ends[asked.id]
-
-
-def run(under_test: EngineCore, *requests: GenerationRequest) -> Answers:
-    answers = Answers()
-    for each in requests:
-        answers.take(under_test.submit(each))
-    for _ in range(10_000):
-        if not under_test.has_work:
-            return answers
-        answers.take(under_test.step())
-    raise AssertionError("it does not end")
-
-
-@dataclass
-class Visit:
-    asked: GenerationRequest
-    arrival: int
-    cancelled_at: int | None
-
-
-samplings = st.builds(
-    SamplingParams,
-    temperature=st.sampled_from((0.0, 0.8, 1.5)),
-    top_k=st.sampled_from((0, 5)),
-    top_p=st.sampled_from((1.0, 0.9)),
-    presence_penalty=st.sampled_from((0.0, 0.6)),
-    repetition_penalty=st.sampled_from((1.0, 1.2)),
-    seed=st.integers(0, 1000),
-)
 requests = st.builds(
     request,
     st.lists(st.integers(1, 15), min_size=1, max_size=30).map(tuple),
@@ -94,34 +18,7 @@ requests = st.builds(
     sampling=samplings,
     ignore_eos=st.booleans(),
 )
-visits = st.lists(st.builds(Visit, requests, st.integers(0, 10), st.none() | st.integers(0, 20)), max_size=8)
-
-
-def play(under_test: EngineCore, visits: list[Visit]) -> Answers:
-    """Everybody comes and leaves in time; steps until nothing is left."""
-    answers = Answers()
-    for step in count():
-        assert step < 3000
-        for visit in visits:
-            if visit.arrival == step:
-                answers.take(under_test.submit(visit.asked))
-            if visit.cancelled_at == step:
-                under_test.cancel(visit.asked.id)
-        if under_test.has_work:
-            answers.take(under_test.step())
-        elif step > 20:
-            break
-    return answers
-
-
-def check_all(visits: list[Visit], answers: Answers, next_logits: NextLogits) -> None:
-    for visit in visits:
-        expected = alone(visit.asked, next_logits)
-        if visit.cancelled_at is None or visit.cancelled_at < visit.arrival:
-            assert answers.of(visit.asked) == expected
-        else:
-            tokens = answers.tokens.get(visit.asked.id, [])
-            assert tokens == expected[0][: len(tokens)]
+visits = visits_of(requests)
 
 
 @given(visits, st.integers(1, 4), st.integers(1, 40), st.integers(0, 3))
@@ -150,7 +47,7 @@ def test_a_full_cache_preempts_the_last_admitted() -> None:
     runner = scripted_runner(next_logits, cache_tokens=24)
     first, second = request((1,) * 10, 10, ignore_eos=True), request((2,) * 10, 10, ignore_eos=True)
     answers = run(core(runner), first, second)
-    assert list(answers.ends) == [first.id, second.id]
+    assert [answers.of(each).end for each in (first, second)] == [FinishReason.LENGTH] * 2
     assert [answers.of(each) for each in (first, second)] == [alone(each, next_logits) for each in (first, second)]
     prefills = [int((batch.tokens[batch.positions < 10] == 2).sum()) for batch in runner.batches]
     assert sum(prefills) == 20, "the second prompt was computed twice"
@@ -161,8 +58,7 @@ def test_a_request_that_does_not_fit_even_alone_ends_with_an_error_and_others_go
     before, after = (request((3,) * 5, 5, ignore_eos=True) for _ in range(2))
     large = request((4,) * 30, 5)
     answers = run(core(scripted_runner(next_logits, cache_tokens=20)), before, large, after)
-    assert isinstance(answers.ends[large.id], EngineError)
-    assert large.id not in answers.tokens
+    assert answers.of(large) == Answer((), "The KV cache has no room for this request, even alone.")
     assert [answers.of(each) for each in (before, after)] == [alone(each, next_logits) for each in (before, after)]
 
 
@@ -175,17 +71,14 @@ def test_what_ended_or_was_cancelled_leaves_no_room_taken() -> None:
     under_test.step()
     under_test.cancel(cancelled.id)
     whole = request((3,) * 12, 1)
-    assert run(under_test, whole).ends[whole.id] is not None
-    assert len(runner.batches) == 2, "the third request found an empty cache and preempted nobody"
+    assert run(under_test, whole).of(whole).end is FinishReason.LENGTH
 
 
 def test_a_request_for_no_tokens_is_answered_at_once() -> None:
-    under_test = core(scripted_runner())
+    under_test = core(runner := scripted_runner())
     asked = request(max_tokens=0)
-    answers = Answers()
-    answers.take(under_test.submit(asked))
-    assert answers.of(asked) == ([], FinishReason.LENGTH)
-    assert not under_test.has_work
+    assert run(under_test, asked).of(asked) == Answer((), FinishReason.LENGTH)
+    assert runner.batches == []
 
 
 def ending(after: int) -> NextLogits:
@@ -204,28 +97,28 @@ GREEDY = SamplingParams(temperature=0.0)
 def test_the_end_of_generation_token_ends_it_and_is_among_the_tokens_unless_it_is_ignored(ignores: bool) -> None:
     next_logits = ending(after=5)
     asked = request((1, 2, 3), 6, sampling=GREEDY, ignore_eos=ignores)
-    expected = ([5, 5, 0, 5, 5, 5], FinishReason.LENGTH) if ignores else ([5, 5, 0], FinishReason.STOP)
+    expected = Answer((5, 5, 0, 5, 5, 5), FinishReason.LENGTH) if ignores else Answer((5, 5, 0), FinishReason.STOP)
     assert run(core(scripted_runner(next_logits)), asked).of(asked) == expected
 
 
 def test_an_end_of_generation_that_is_also_the_last_token_asked_for_is_a_stop() -> None:
     next_logits = ending(after=5)
     asked = request((1, 2, 3), 3, sampling=GREEDY)
-    assert run(core(scripted_runner(next_logits)), asked).of(asked) == ([5, 5, 0], FinishReason.STOP)
+    assert run(core(scripted_runner(next_logits)), asked).of(asked) == Answer((5, 5, 0), FinishReason.STOP)
 
 
 @pytest.mark.parametrize(("prompt_length", "num_tokens"), [(60, 4), (63, 1), (64, 1)])
 def test_the_end_of_the_context_ends_it(prompt_length: int, num_tokens: int) -> None:
     asked = request((1,) * prompt_length, 100, ignore_eos=True)
-    tokens, reason = run(core(scripted_runner(context_length=64)), asked).of(asked)
-    assert (len(tokens), reason) == (num_tokens, FinishReason.LENGTH)
+    answer = run(core(scripted_runner(context_length=64)), asked).of(asked)
+    assert (len(answer.tokens), answer.end) == (num_tokens, FinishReason.LENGTH)
 
 
 def test_there_is_room_for_as_many_tokens_as_are_asked_for() -> None:
     asked = request((1, 2), 600, ignore_eos=True)
-    tokens, reason = run(core(scripted_runner(context_length=2000)), asked).of(asked)
-    assert (len(tokens), reason) == (600, FinishReason.LENGTH)
-    assert tokens == alone(asked, hashed_logits(0), 2000)[0]
+    answer = run(core(scripted_runner(context_length=2000)), asked).of(asked)
+    assert (len(answer.tokens), answer.end) == (600, FinishReason.LENGTH)
+    assert answer == alone(asked, hashed_logits(0), 2000)
 
 
 def test_a_long_prompt_is_computed_in_chunks_of_the_budget() -> None:

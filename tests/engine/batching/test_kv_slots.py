@@ -3,16 +3,17 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.builders import sequence
 from octavo.engine.batching.kv_slots import KvSlots
 
 
 @given(st.integers(1, 8), st.lists(st.one_of(st.none(), st.integers(0, 7)), max_size=40))
 def test_the_lowest_free_slot_is_given_out_and_none_twice(num_slots: int, acts: list[int | None]) -> None:
-    slots, free, taken = KvSlots(num_slots), set(range(num_slots)), []
+    slots, free, taken = KvSlots(num_slots, lambda common, _: common), set(range(num_slots)), []
     for act in acts:  # None: acquire, number: release the taken slot of that index
         assert slots.can_acquire == bool(free)
         if act is None and free:
-            slot = slots.acquire()
+            slot = slots.acquire(sequence())
             assert slot == min(free)
             free.remove(slot)
             taken.append(slot)

@@ -7,22 +7,23 @@ from engine.builders import VOCABULARY_SIZE, hashed_logits, scripted_runner
 from octavo.engine.batching.runner import ForwardBatch, KvCacheFull
 
 
-def span(slot: int, start: int, *tokens: int, wanted: bool = True) -> tuple[int, int, np.ndarray, bool]:
+def span(slot: int, start: int, *tokens: int, wanted: int = 1) -> tuple[int, int, np.ndarray, int]:
     return slot, start, np.array(tokens, np.int32), wanted
 
 
 def test_a_batch_has_the_positions_and_slots_of_its_spans_and_wants_logits_of_their_last_tokens() -> None:
-    batch = ForwardBatch.build([span(0, 5, 7), span(2, 0, 1, 2, 3, wanted=False), span(3, 1, 8, 9)])
+    batch = ForwardBatch.build([span(0, 5, 7), span(2, 0, 1, 2, 3, wanted=0), span(3, 1, 8, 9)])
     assert batch.tokens.tolist() == [7, 1, 2, 3, 8, 9]
     assert batch.positions.tolist() == [5, 0, 1, 2, 1, 2]
     assert batch.slots.tolist() == [0, 2, 2, 2, 3, 3]
     assert batch.wants_logits.tolist() == [True, False, False, False, False, True]
+    assert ForwardBatch.build([span(0, 0, 7, 8, 9, wanted=2)]).wants_logits.tolist() == [False, True, True]
     assert (batch.tokens.dtype, batch.positions.dtype, batch.slots.dtype) == (np.int32, np.int32, np.int32)
 
 
 def test_the_scripted_runner_gives_the_logits_of_all_that_a_slot_holds() -> None:
     runner = scripted_runner(hashed_logits(1))
-    assert runner.forward(ForwardBatch.build([span(1, 0, 4, 5, wanted=False)])).shape == (0, VOCABULARY_SIZE)
+    assert runner.forward(ForwardBatch.build([span(1, 0, 4, 5, wanted=0)])).shape == (0, VOCABULARY_SIZE)
     rows = runner.forward(ForwardBatch.build([span(0, 0, 9), span(1, 2, 6)]))
     assert np.array_equal(rows, [hashed_logits(1)((9,)), hashed_logits(1)((4, 5, 6))])
 
@@ -33,6 +34,14 @@ def test_the_scripted_runner_continues_where_it_was_truncated() -> None:
     runner.truncate(0, 1)
     rows = runner.forward(ForwardBatch.build([span(0, 1, 8)]))
     assert np.array_equal(rows, [hashed_logits(1)((1, 8))])
+
+
+def test_the_scripted_runner_copies_a_slot_whole() -> None:
+    runner = scripted_runner(hashed_logits(1))
+    runner.forward(ForwardBatch.build([span(0, 0, 1, 2), span(2, 0, 5)]))
+    runner.copy(0, 2)
+    rows = runner.forward(ForwardBatch.build([span(0, 2, 8), span(2, 2, 9)]))
+    assert np.array_equal(rows, [hashed_logits(1)((1, 2, 8)), hashed_logits(1)((1, 2, 9))])
 
 
 def test_the_scripted_runner_does_not_accept_a_gap() -> None:

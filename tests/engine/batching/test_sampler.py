@@ -247,7 +247,7 @@ def test_20_000_positions_of_one_stream_draw_the_distribution() -> None:
     params = SamplingParams(seed=2026)
     growing = sequence(sampling=params)
     for _ in range(NUM_DRAWS):
-        growing.append(drawn([LOGITS], growing)[0], ends_generation=False)
+        growing.append(drawn([LOGITS], growing)[0])
     check_distribution(growing.output.tolist(), LOGITS, params)
 
 

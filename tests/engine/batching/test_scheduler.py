@@ -1,21 +1,31 @@
 """Who computes what in the next step, on invented tokens."""
 
 from dataclasses import dataclass, field
+from itertools import count
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.builders import sequence
-from octavo.engine.batching.scheduler import MIN_CHUNK, ScheduledSequence, Scheduler
+from engine.builders import runner_limits, sequence
+from octavo.engine.batching.composer import MIN_CHUNK, MixedSteps, ScheduledSequence
+from octavo.engine.batching.scheduler import Scheduler
 from octavo.engine.batching.sequence import Sequence
+
+_tokens = count(1)
 
 
 def prompt(length: int) -> Sequence:
-    return sequence((1,) * length)
+    """Unlike every other: nothing is shared."""
+    return sequence((next(_tokens),) * length)
+
+
+def mixed(num_slots: int, token_budget: int) -> Scheduler:
+    limits = runner_limits(num_slots=num_slots, max_batch_tokens=token_budget, max_logits=num_slots)
+    return Scheduler(num_slots, MixedSteps(limits))
 
 
 def scheduler(*sequences: Sequence, num_slots: int = 4, token_budget: int = 512) -> Scheduler:
-    made = Scheduler(num_slots=num_slots, token_budget=token_budget)
+    made = mixed(num_slots, token_budget)
     for each in sequences:
         made.add(each)
     return made
@@ -24,67 +34,69 @@ def scheduler(*sequences: Sequence, num_slots: int = 4, token_budget: int = 512)
 def compute(batch: list[ScheduledSequence]) -> None:
     """What a step does: the scheduled tokens are computed, and who reaches the end gets a token."""
     for item in batch:
-        reaches_end = item.reaches_end
-        item.sequence.num_computed += item.num_tokens
-        if reaches_end:
-            item.sequence.append(1, ends_generation=False)
+        item.sequence.advance(item.num_tokens)
+        if item.sequence.num_pending == 0:
+            item.sequence.append(1)
 
 
 def test_requests_are_admitted_in_order_to_the_lowest_slots() -> None:
     first, second, third = (prompt(1) for _ in range(3))
     under_test = scheduler(first, second, third, num_slots=2)
-    batch = under_test.schedule()
+    batch = under_test.schedule().batch
     assert [(item.sequence, item.sequence.slot) for item in batch] == [(first, 0), (second, 1)]
     assert (under_test.num_running, under_test.num_waiting) == (2, 1)
     under_test.remove(first)
-    assert [item.sequence for item in under_test.schedule()] == [third, second]
+    assert [item.sequence for item in under_test.schedule().batch] == [third, second]
     assert third.slot == 0
 
 
 def test_several_prompts_get_equal_chunks() -> None:
-    batch = scheduler(*(prompt(1000) for _ in range(3)), token_budget=600).schedule()
+    batch = scheduler(*(prompt(1000) for _ in range(3)), token_budget=600).schedule().batch
     assert [item.num_tokens for item in batch] == [200, 200, 200]
 
 
 def test_what_short_prompts_leave_over_goes_to_the_first_admitted() -> None:
-    batch = scheduler(prompt(1000), prompt(1000), prompt(50), token_budget=600).schedule()
+    batch = scheduler(prompt(1000), prompt(1000), prompt(50), token_budget=600).schedule().batch
     assert [item.num_tokens for item in batch] == [350, 200, 50]
-    assert [item.reaches_end for item in batch] == [False, False, True]
+    assert [item.num_tokens == item.sequence.num_pending for item in batch] == [False, False, True]
 
 
 def test_where_equal_chunks_would_be_small_the_first_admitted_get_larger_ones() -> None:
-    batch = scheduler(*(prompt(1000) for _ in range(4)), token_budget=300).schedule()
+    batch = scheduler(*(prompt(1000) for _ in range(4)), token_budget=300).schedule().batch
     assert [item.num_tokens for item in batch] == [MIN_CHUNK, MIN_CHUNK, 300 - 2 * MIN_CHUNK]
 
 
 def test_decoding_goes_on_beside_a_long_prompt() -> None:
     decoding = [prompt(1), prompt(1), prompt(1)]
     under_test = scheduler(*decoding, token_budget=8)
-    compute(under_test.schedule())
+    compute(under_test.schedule().batch)
     under_test.add(long := prompt(100))
-    assert {item.sequence: item.num_tokens for item in under_test.schedule()} == {**dict.fromkeys(decoding, 1), long: 5}
+    assert {item.sequence: item.num_tokens for item in under_test.schedule().batch} == {
+        **dict.fromkeys(decoding, 1),
+        long: 5,
+    }
 
 
 def test_a_preempted_sequence_returns_to_the_head_of_the_queue_with_its_tokens() -> None:
     first, second, third = prompt(2), prompt(2), prompt(2)
     under_test = scheduler(first, second, third, num_slots=2)
-    compute(under_test.schedule())
+    compute(under_test.schedule().batch)
     assert under_test.last_admitted is second
     under_test.preempt_last()
     assert (second.slot, second.num_computed, second.num_tokens) == (None, 0, 3)
     assert (under_test.num_running, under_test.num_waiting) == (1, 2)
     under_test.remove(first)
-    assert [(item.sequence, item.num_tokens) for item in under_test.schedule()] == [(second, 3), (third, 2)]
+    assert [(item.sequence, item.num_tokens) for item in under_test.schedule().batch] == [(second, 3), (third, 2)]
 
 
 def test_a_preempted_sequence_waits_until_another_one_has_left() -> None:
     first, second = prompt(2), prompt(2)
     under_test = scheduler(first, second)
-    compute(under_test.schedule())
+    compute(under_test.schedule().batch)
     under_test.preempt_last()
     under_test.add(prompt(1))
     for _ in range(3):
-        batch = under_test.schedule()
+        batch = under_test.schedule().batch
         assert [item.sequence for item in batch] == [first]
         compute(batch)
 
@@ -92,10 +104,10 @@ def test_a_preempted_sequence_waits_until_another_one_has_left() -> None:
 def test_a_waiting_sequence_can_be_removed() -> None:
     first, second, third = prompt(1), prompt(1), prompt(1)
     under_test = scheduler(first, second, third, num_slots=1)
-    compute(under_test.schedule())
+    compute(under_test.schedule().batch)
     under_test.remove(second)
     under_test.remove(first)
-    assert [item.sequence for item in under_test.schedule()] == [third]
+    assert [item.sequence for item in under_test.schedule().batch] == [third]
     under_test.remove(third)
     assert not under_test.has_work
 
@@ -128,7 +140,7 @@ def test_whatever_comes_and_goes_each_step_works_and_everybody_ends(
     jobs: list[Job], num_slots: int, spare: int, preempted_at: set[int]
 ) -> None:
     budget = num_slots + spare
-    under_test = Scheduler(num_slots=num_slots, token_budget=budget)
+    under_test = mixed(num_slots, budget)
     alive: list[Job] = []
     step = 0
     # Each step computes a token at least; what is preempted is computed again.
@@ -143,7 +155,7 @@ def test_whatever_comes_and_goes_each_step_works_and_everybody_ends(
             under_test.remove(job.sequence)
             alive.remove(job)
         decoding = [job.sequence for job in alive if job.sequence.slot is not None and job.sequence.num_pending == 1]
-        batch = under_test.schedule()
+        batch = under_test.schedule().batch if under_test.has_work else []
         check_step(batch, [job.sequence for job in alive], decoding, budget)
         if step in preempted_at and under_test.num_running > 1:
             under_test.preempt_last()

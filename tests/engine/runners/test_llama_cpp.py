@@ -79,13 +79,13 @@ def runner_of(model: binding.Model, keys: str = "f16", values: str = "f16") -> I
     """Two slots over a model that outlives them."""
     context = binding.Context(model, ContextSettings(256, 2, 1, 64, keys, values))
     try:
-        yield LlamaRunner(model, context, RunnerLimits(2, 256, 64, model.vocabulary_size))
+        yield LlamaRunner(model, context, RunnerLimits(2, 256, 64, model.vocabulary_size, max_logits=64))
     finally:
         context.close()
 
 
 def prompt_logits(runner: LlamaRunner, tokens: tuple[int, ...], slot: int = 0, start: int = 0) -> np.ndarray:
-    batch = ForwardBatch.build([(slot, start, np.array(tokens, np.int32), True)])
+    batch = ForwardBatch.build([(slot, start, np.array(tokens, np.int32), 1)])
     return runner.forward(batch)[0].copy()
 
 
@@ -143,7 +143,7 @@ def test_logits_do_not_depend_on_chunks_or_on_what_the_slot_held_before(model: b
         whole = prompt_logits(runner, tokens)
         prompt_logits(runner, tokens[::-1], slot=1)
         runner.truncate(1, 0)
-        none = runner.forward(ForwardBatch.build([(1, 0, np.array(tokens[:3], np.int32), False)]))
+        none = runner.forward(ForwardBatch.build([(1, 0, np.array(tokens[:3], np.int32), 0)]))
         assert none.shape == (0, 49152)
         assert np.allclose(prompt_logits(runner, tokens[3:], slot=1, start=3), whole, atol=0.2)
         runner.truncate(0, 3)

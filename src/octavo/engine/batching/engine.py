@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from octavo.core.output import TokenChunk
 from octavo.core.request import GenerationRequest
 from octavo.engine.base import EngineHealth, EngineInfo, EngineState, Tokenizer
+from octavo.engine.batching.composer import Composer
 from octavo.engine.batching.core import EngineCore, Output
 from octavo.engine.batching.runner import ModelRunner
 from octavo.errors import EngineError, EngineUnavailable
@@ -30,11 +31,11 @@ Command = GenerationRequest | Cancel | Wake
 class BatchingEngine:
     """Implements `HostedEngine` over a `ModelRunner`. All of `generate` must run on one event loop."""
 
-    def __init__(self, runner: ModelRunner, tokenizer: Tokenizer, info: EngineInfo) -> None:
+    def __init__(self, runner: ModelRunner, composer: Composer, tokenizer: Tokenizer, info: EngineInfo) -> None:
         self._runner = runner
         self._tokenizer = tokenizer
         self._info = info
-        self._core = EngineCore(runner, eog_tokens=tokenizer.vocabulary.eog_tokens)
+        self._core = EngineCore(runner, composer, eog_tokens=tokenizer.vocabulary.eog_tokens)
         self._commands: queue.SimpleQueue[Command] = queue.SimpleQueue()
         self._streams: dict[str, Stream] = {}
         self._loop: asyncio.AbstractEventLoop | None = None

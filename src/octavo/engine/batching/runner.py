@@ -20,12 +20,17 @@ class RunnerFailed(EngineError):
 
 @dataclass(frozen=True, slots=True)
 class RunnerLimits:
-    """context_length: tokens a slot holds. max_batch_tokens: tokens one forward call takes, at least one a slot."""
+    """context_length: tokens a slot holds. max_batch_tokens: tokens one forward call takes, at least one a slot.
+    max_logits: rows of logits that one forward call may be asked for, at least one a slot; they bound its memory.
+    can_share: whether a part of a slot's tokens can be kept or copied; some models' state is of all tokens or none.
+    """
 
     num_slots: int
     context_length: int
     max_batch_tokens: int
     vocabulary_size: int
+    max_logits: int
+    can_share: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,20 +46,19 @@ class ForwardBatch:
     wants_logits: NDArray[np.bool_]
 
     @classmethod
-    def build(cls, spans: Iterable[tuple[int, int, NDArray[np.int32], bool]]) -> "ForwardBatch":
-        """From (slot, position of the first token, tokens, whether the last token's logits are wanted)."""
+    def build(cls, spans: Iterable[tuple[int, int, NDArray[np.int32], int]]) -> "ForwardBatch":
+        """From (slot, position of the first token, tokens, how many of the last tokens' logits are wanted)."""
         rows = list(spans)
         lengths = np.array([len(tokens) for _, _, tokens, _ in rows])
         ends = np.cumsum(lengths)
         starts = np.array([start for _, start, _, _ in rows])
-        wants_logits = np.zeros(ends[-1], np.bool_)
-        wants_logits[ends - 1] = [wanted for _, _, _, wanted in rows]
+        num_wanted = np.array([wanted for _, _, _, wanted in rows])
         offsets = np.arange(ends[-1]) - np.repeat(ends - lengths, lengths)
         return cls(
             tokens=np.concatenate([tokens for _, _, tokens, _ in rows]),
             positions=(np.repeat(starts, lengths) + offsets).astype(np.int32),
             slots=np.repeat(np.array([slot for slot, _, _, _ in rows], np.int32), lengths),
-            wants_logits=wants_logits,
+            wants_logits=offsets >= np.repeat(lengths - num_wanted, lengths),
         )
 
 
@@ -71,8 +75,12 @@ class ModelRunner(Protocol):
         """
         ...
 
+    def copy(self, source: int, target: int) -> None:
+        """Make the target slot hold what the source holds, and nothing else. Only where the limits say can_share."""
+        ...
+
     def truncate(self, slot: int, length: int) -> None:
-        """Forget the slot's tokens from position `length` on."""
+        """Forget the slot's tokens from position `length` on; a length above 0 only where the limits say can_share."""
         ...
 
     def close(self) -> None: ...

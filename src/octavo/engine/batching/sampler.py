@@ -31,6 +31,8 @@ def sample(logits: NDArray[np.float32], sequences: Sequence_[Sequence]) -> NDArr
         params = sequence.request.sampling
         if params.logit_bias:
             _add_bias(row, params)
+        if barred := sequence.barred_tokens:
+            row[barred] = -np.inf
         if params.has_penalties:
             _subtract_penalties(row, sequence)
     tokens: NDArray[np.int64] = logits.argmax(axis=1)

@@ -1,42 +1,39 @@
 """Who computes what in the next step. Pure: no model, no clock, no I/O."""
 
 from collections import deque
-from collections.abc import Iterator
-from collections.abc import Sequence as Sequence_
 from dataclasses import dataclass
 
-from octavo.engine.batching.kv_slots import KvSlots
+from octavo.engine.batching.composer import Composer, ScheduledSequence
+from octavo.engine.batching.kv_slots import KvSlots, Prefix
 from octavo.engine.batching.sequence import Sequence
-
-MIN_CHUNK = 128
-"""Smaller chunks of a prompt cost more in graphs than they give in fairness."""
 
 
 @dataclass(frozen=True, slots=True)
-class ScheduledSequence:
-    """The next `num_tokens` uncomputed tokens of a sequence that has a slot."""
+class Admission:
+    """A sequence gets a slot of its own. prefix: what it takes over, from another slot or out of this one."""
 
     sequence: Sequence
-    num_tokens: int
+    slot: int
+    prefix: Prefix | None
 
-    @property
-    def reaches_end(self) -> bool:
-        """Whether every known token is computed afterwards, so that the next one can be sampled."""
-        return self.num_tokens == self.sequence.num_pending
+
+@dataclass(frozen=True, slots=True)
+class ScheduledStep:
+    """admissions: to be carried out first, in order. batch: what to compute then, sorted by slot."""
+
+    admissions: list[Admission]
+    batch: list[ScheduledSequence]
 
 
 class Scheduler:
-    """First come, first served, with a token budget per step.
+    """First come, first served; how those that have a slot share a step is the composer's business.
 
-    Each step lets the computed tokens of every sequence catch up with its known tokens: first those that miss one
-    token (they are decoding), then longer chunks with what is left of the budget. There is no prefill or decode phase.
+    A sequence that begins like one whose prompt is still being computed waits for it, and others may pass it.
     """
 
-    def __init__(self, *, num_slots: int, token_budget: int) -> None:
-        """token_budget ≥ num_slots, so that decoding never has to wait."""
-        assert token_budget >= num_slots
-        self._budget = token_budget
-        self._slots = KvSlots(num_slots)
+    def __init__(self, num_slots: int, composer: Composer) -> None:
+        self._composer = composer
+        self._slots = KvSlots(num_slots, composer.reusable)
         self._waiting: deque[Sequence] = deque()
         self._running: list[Sequence] = []  # in order of admission
         self._is_full = False  # the cache was: nothing is admitted until a running sequence has left
@@ -69,45 +66,54 @@ class Scheduler:
     def last_admitted(self) -> Sequence:
         return self._running[-1]
 
-    def preempt_last(self) -> None:
+    def preempt_last(self) -> int:
         """Send the last admitted sequence back to the head of the queue; its tokens are kept, its slot is not.
 
-        It stays there until another one has left: admitted at once, it would fill the cache again, for ever.
+        It stays there until another one has left: admitted at once, it would fill the cache again, for ever. Returns
+        the slot, which must be emptied.
         """
         sequence = self._running.pop()
-        self._release(sequence)
+        slot = self._release(sequence)
+        self._slots.forget(slot)
         sequence.num_computed = 0
         self._waiting.appendleft(sequence)
         self._is_full = bool(self._running)
+        return slot
 
-    def schedule(self) -> list[ScheduledSequence]:
-        """Admit what fits and hand out the budget; the result is sorted by slot."""
-        self._admit()
-        decoding = [ScheduledSequence(sequence, 1) for sequence in self._running if sequence.num_pending == 1]
-        behind = [sequence for sequence in self._running if sequence.num_pending > 1]
-        batch = [*decoding, *self._share(behind, self._budget - len(decoding))]
-        return sorted(batch, key=lambda scheduled: scheduled.sequence.slot or 0)
+    def forget_leftovers(self) -> list[int]:
+        """Give up what is cached of sequences that have left. Returns their slots, which must be emptied."""
+        leftovers = self._slots.leftovers
+        for slot in leftovers:
+            self._slots.forget(slot)
+        return leftovers
 
-    def _admit(self) -> None:
+    def schedule(self) -> ScheduledStep:
+        """Admit what fits and compose a step."""
+        admissions = self._admit()
+        batch = self._composer.compose(self._running)
+        return ScheduledStep(admissions, sorted(batch, key=lambda scheduled: scheduled.sequence.slot or 0))
+
+    def _admit(self) -> list[Admission]:
+        admissions: list[Admission] = []
+        held: list[Sequence] = []
         while self._waiting and self._slots.can_acquire and not self._is_full:
             sequence = self._waiting.popleft()
-            sequence.slot = self._slots.acquire()
-            self._running.append(sequence)
+            prefix = self._slots.find_prefix(sequence)
+            if prefix is None or prefix.is_computed:
+                admissions.append(self._give_slot(sequence, prefix))
+            else:
+                held.append(sequence)
+        self._waiting.extendleft(reversed(held))
+        return admissions
 
-    def _share(self, behind: Sequence_[Sequence], budget: int) -> Iterator[ScheduledSequence]:
-        """Equal chunks, so that they share a graph; what short sequences leave over goes to the first admitted."""
-        share = max(budget // max(len(behind), 1), MIN_CHUNK)
-        wanted = [min(sequence.num_pending, share) for sequence in behind]
-        spare = max(budget - sum(wanted), 0)
-        for sequence, chunk in zip(behind, wanted, strict=True):
-            extra = min(sequence.num_pending - chunk, spare)
-            granted = min(chunk + extra, budget)
-            spare -= extra
-            budget -= granted
-            if granted:
-                yield ScheduledSequence(sequence, granted)
+    def _give_slot(self, sequence: Sequence, prefix: Prefix | None) -> Admission:
+        slot = sequence.slot = self._slots.acquire(sequence)
+        sequence.reuse(prefix.length if prefix else 0)
+        self._running.append(sequence)
+        return Admission(sequence, slot, prefix)
 
-    def _release(self, sequence: Sequence) -> None:
+    def _release(self, sequence: Sequence) -> int:
         assert sequence.slot is not None
-        self._slots.release(sequence.slot)
-        sequence.slot = None
+        slot, sequence.slot = sequence.slot, None
+        self._slots.release(slot)
+        return slot

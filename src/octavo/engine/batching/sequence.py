@@ -10,17 +10,27 @@ from octavo.core.request import GenerationRequest
 class Sequence:
     """The known tokens of a request, and how many of them the model has computed.
 
-    A sequence is behind while `num_computed` < `num_tokens`; whether the missing tokens are a prompt, one sampled
-    token or, after a preemption, both, makes no difference to the scheduler.
+    A sequence is behind while tokens are pending; whether those are a prompt, one sampled token or, after a preemption,
+    both, makes no difference to the scheduler.
+
+    num_scored: prompt tokens, from the first on, that have their log-probability or need none.
+    num_cached: prompt tokens that were found computed when the sequence got its slot.
+    last_turn: the step that last computed something of it, where sequences take turns; 0 before the first.
     """
 
-    def __init__(self, request: GenerationRequest, context_length: int) -> None:
+    def __init__(
+        self, request: GenerationRequest, context_length: int, eog_tokens: frozenset[int] = frozenset()
+    ) -> None:
         self.request = request
         self.num_prompt_tokens = len(request.prompt_tokens)
         self.num_tokens = self.num_prompt_tokens
         self.num_computed = 0
+        self.num_scored = 1 if request.logprobs.of_prompt else self.num_prompt_tokens
+        self.num_cached = 0
+        self.last_turn = 0
         self.slot: int | None = None
         self.finish_reason: FinishReason | None = None
+        self._ending = request.stop_tokens if request.ignore_eos else request.stop_tokens | eog_tokens
         self._max_length = min(self.num_prompt_tokens + request.max_tokens, context_length)
         self._tokens = np.empty(self.num_prompt_tokens + min(request.max_tokens, 256), np.int32)
         self._tokens[: self.num_prompt_tokens] = request.prompt_tokens
@@ -43,20 +53,73 @@ class Sequence:
         return self.num_tokens - self.num_prompt_tokens
 
     @property
+    def generates(self) -> bool:
+        return self.request.max_tokens > 0
+
+    @property
     def num_pending(self) -> int:
-        return self.num_tokens - self.num_computed
+        """Tokens still to compute. The last one is needed only for a token after it."""
+        if self.generates:
+            return self.num_tokens - self.num_computed
+        return self.num_tokens - 1 - self.num_computed if self._has_unscored else 0
+
+    @property
+    def num_reusable(self) -> int:
+        """Most tokens whose computation somewhere else would do: not those whose logits are needed."""
+        return (self.num_scored if self._has_unscored else self.num_tokens) - 1
 
     @property
     def is_finished(self) -> bool:
         return self.finish_reason is not None
 
-    def append(self, token: int, *, ends_generation: bool) -> None:
+    @property
+    def barred_tokens(self) -> list[int]:
+        """What may not be drawn now, because it would end the sequence before its min_tokens."""
+        return sorted(self._ending) if self.num_generated < self.request.min_tokens else []
+
+    def num_logits(self, num_tokens: int) -> int:
+        """How many of the next num_tokens pending tokens' logits are needed, counted from the last of them.
+
+        The logits of a token say how probable the next one is: one prompt token to be scored, or the token to be drawn.
+        """
+        end = self.num_computed + num_tokens
+        if self._has_unscored:
+            return max(end - max(self.num_computed, self.num_scored - 1), 0)
+        return int(num_tokens == self.num_pending)
+
+    def max_span(self, max_logits: int) -> int:
+        """Most pending tokens that can be computed with so many rows of logits."""
+        if not self._has_unscored:
+            return self.num_pending
+        return min(self.num_pending, max(self.num_scored - 1 - self.num_computed, 0) + max_logits)
+
+    def reuse(self, length: int) -> None:
+        """The first `length` tokens were found computed."""
+        self.num_computed = length
+        if self.num_generated == 0:
+            self.num_cached = length
+
+    def advance(self, num_tokens: int) -> NDArray[np.int32]:
+        """Count computed tokens. Returns the prompt tokens that their logits score."""
+        num_scores = self.num_logits(num_tokens) - int(self.generates and num_tokens == self.num_pending)
+        scored = self._tokens[self.num_scored : self.num_scored + num_scores]
+        self.num_computed += num_tokens
+        self.num_scored += num_scores
+        if not self.generates and self.num_pending == 0:
+            self.finish_reason = FinishReason.LENGTH
+        return scored
+
+    def append(self, token: int) -> None:
         """Add a sampled token and settle whether it was the last."""
         if self.num_tokens == len(self._tokens):
             self._tokens = np.resize(self._tokens, 2 * self.num_tokens)
         self._tokens[self.num_tokens] = token
         self.num_tokens += 1
-        if ends_generation and not self.request.ignore_eos:
+        if token in self._ending:
             self.finish_reason = FinishReason.STOP
         elif self.num_tokens >= self._max_length:
             self.finish_reason = FinishReason.LENGTH
+
+    @property
+    def _has_unscored(self) -> bool:
+        return self.num_scored < self.num_prompt_tokens

@@ -30,6 +30,7 @@ class ScriptedRunner:
 
     def forward(self, batch: ForwardBatch) -> NDArray[np.float32]:
         assert 0 < len(batch.tokens) <= self._limits.max_batch_tokens
+        assert batch.wants_logits.sum() <= self._limits.max_logits
         assert (np.diff(batch.slots) >= 0).all(), "a batch is sorted by slot"
         cached = sum(map(len, self._cache))
         if self._cache_tokens is not None and cached + len(batch.tokens) > self._cache_tokens:
@@ -50,7 +51,12 @@ class ScriptedRunner:
                 rows.append(self._next_logits(tuple(held)))
         return np.array(rows, np.float32).reshape(len(rows), self._limits.vocabulary_size)
 
+    def copy(self, source: int, target: int) -> None:
+        assert self._limits.can_share
+        self._cache[target] = list(self._cache[source])
+
     def truncate(self, slot: int, length: int) -> None:
+        assert length == 0 or self._limits.can_share
         del self._cache[slot][length:]
 
     def close(self) -> None:

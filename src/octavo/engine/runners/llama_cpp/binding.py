@@ -85,6 +85,11 @@ class Model:
         return bool(lib.llama_model_has_decoder(self._model)) and not lib.llama_model_has_encoder(self._model)
 
     @property
+    def has_attention_only(self) -> bool:
+        """Whether its memory is keys and values by position: other states cannot be cut back to a part of a text."""
+        return not lib.llama_model_is_recurrent(self._model) and not lib.llama_model_is_hybrid(self._model)
+
+    @property
     def description(self) -> str:
         buffer = ctypes.create_string_buffer(256)
         lib.llama_model_desc(self._model, buffer, len(buffer))
@@ -132,6 +137,19 @@ class Model:
     @property
     def adds_bos(self) -> bool:
         return bool(lib.llama_vocab_get_add_bos(self._vocab))
+
+    @property
+    def adds_space_prefix(self) -> bool:
+        is_sentence_piece = lib.llama_vocab_type(self._vocab) == lib.LLAMA_VOCAB_TYPE_SPM
+        return is_sentence_piece and self._metadata("tokenizer.ggml.add_space_prefix") != "false"
+
+    @property
+    def infill_tokens(self) -> tuple[int | None, int | None, int | None]:
+        """Before what precedes a gap, before what follows it, and before what fills it."""
+        vocab = self._vocab
+        tokens = lib.llama_vocab_fim_pre(vocab), lib.llama_vocab_fim_suf(vocab), lib.llama_vocab_fim_mid(vocab)
+        prefix, suffix, middle = map(_token_or_none, tokens)
+        return prefix, suffix, middle
 
     def is_end_of_generation(self, token: int) -> bool:
         return bool(lib.llama_vocab_is_eog(self._vocab, token))
@@ -224,6 +242,7 @@ class Context:
         params.type_v = GGML_TYPES[settings.cache_type_v]
         params.flash_attn_type = FLASH_ATTENTION_ON
         params.kv_unified = False
+        params.swa_full = True  # a cache of the last tokens alone could not be cut back to a prefix
         params.no_perf = True
         self._vocabulary_size = model.vocabulary_size
         self._batch = Batch(settings.max_batch_tokens)
@@ -260,6 +279,11 @@ class Context:
             raise OSError("llama.cpp returned no logits")
         buffer = (ctypes.c_float * (num_rows * self._vocabulary_size)).from_address(address)
         return np.ctypeslib.as_array(buffer).reshape(num_rows, self._vocabulary_size)
+
+    def copy(self, source: int, target: int) -> None:
+        """Make the target sequence hold all that the source holds. Between two streams llama.cpp copies nothing less,
+        and does so at the start of the next decode."""
+        lib.llama_memory_seq_cp(self._memory, source, target, -1, -1)
 
     def remove(self, sequence: int, start: int) -> bool:
         """Forget a sequence's tokens from position `start` on; False where the memory cannot do it."""

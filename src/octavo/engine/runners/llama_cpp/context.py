@@ -15,6 +15,8 @@ FAILURES = {
     -2: "llama.cpp could not allocate memory for a step.",
 }
 SELF_TEST_TOKENS = 64
+LOGITS_BYTES = 32 * 2**20
+"""Most memory for the logits of a step, beyond a row for each slot."""
 
 
 class LlamaRunner:
@@ -35,7 +37,15 @@ class LlamaRunner:
             raise ModelLoadError(f"{error} ({size}).") from error
         # llama.cpp rounds the context up, perhaps beyond what the model was trained on.
         context_length = min(settings.context_length, context.context_length)
-        limits = RunnerLimits(settings.num_slots, context_length, settings.max_batch_tokens, model.vocabulary_size)
+        rows = LOGITS_BYTES // (np.dtype(np.float32).itemsize * model.vocabulary_size)
+        limits = RunnerLimits(
+            settings.num_slots,
+            context_length,
+            settings.max_batch_tokens,
+            model.vocabulary_size,
+            max_logits=max(settings.num_slots, min(rows, settings.max_batch_tokens)),
+            can_share=model.has_attention_only,
+        )
         return cls(model, context, limits)
 
     @property
@@ -50,6 +60,9 @@ class LlamaRunner:
             raise KvCacheFull
         raise RunnerFailed(FAILURES.get(code, f"llama.cpp failed in the middle of a step (code {code})."))
 
+    def copy(self, source: int, target: int) -> None:
+        self._context.copy(source, target)
+
     def truncate(self, slot: int, length: int) -> None:
         if not self._context.remove(slot, length):
             raise RunnerFailed("llama.cpp could not forget a part of its cache.")
@@ -62,7 +75,7 @@ class LlamaRunner:
         length = min(SELF_TEST_TOKENS, self._limits.max_batch_tokens, self._limits.context_length - 1)
         tokens = np.arange(length, dtype=np.int32) % self._limits.vocabulary_size
         for start, chunk in ((0, tokens), (length, tokens[:1])):
-            logits = self.forward(ForwardBatch.build([(0, start, chunk, True)]))
+            logits = self.forward(ForwardBatch.build([(0, start, chunk, 1)]))
             if not np.isfinite(logits).all():
                 raise ModelLoadError("The model's self-test gave logits that are not numbers.")
         self.truncate(0, 0)

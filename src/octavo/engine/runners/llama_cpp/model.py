@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from octavo.core.vocabulary import SpecialToken, Vocabulary
+from octavo.core.vocabulary import InfillTokens, SpecialToken, Vocabulary
 from octavo.engine.base import Fragment
 from octavo.engine.runners.llama_cpp import binding
 from octavo.errors import ModelLoadError
@@ -71,7 +71,15 @@ def read_vocabulary(model: binding.Model) -> Vocabulary:
         bos_token=model.bos_token,
         adds_bos=model.adds_bos,
         eos_token=model.eos_token,
+        adds_space_prefix=model.adds_space_prefix,
+        infill=_infill(model),
     )
+
+
+def _infill(model: binding.Model) -> InfillTokens | None:
+    """None also where llama.cpp found only some of the tokens."""
+    prefix, suffix, middle = model.infill_tokens
+    return None if prefix is None or suffix is None or middle is None else InfillTokens(prefix, suffix, middle)
 
 
 def _special_token(model: binding.Model, token: int, ends_generation: bool) -> SpecialToken:

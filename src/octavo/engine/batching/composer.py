@@ -1,0 +1,102 @@
+"""How a step is made up of the sequences that have a slot."""
+
+from collections.abc import Iterator
+from collections.abc import Sequence as Sequence_
+from dataclasses import dataclass
+from typing import Protocol
+
+from octavo.engine.batching.runner import RunnerLimits
+from octavo.engine.batching.sequence import Sequence
+
+MIN_CHUNK = 128
+"""Smaller chunks of a prompt cost more in graphs than they give in fairness."""
+LONE_CHUNK = 64
+"""Tokens of a prompt that a lone step computes: enough to fill the processor, few enough for others to wait for."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduledSequence:
+    """The next `num_tokens` pending tokens of a sequence that has a slot."""
+
+    sequence: Sequence
+    num_tokens: int
+
+
+class Composer(Protocol):
+    """Composes steps, and knows what that means for sharing."""
+
+    def compose(self, running: Sequence_[Sequence]) -> list[ScheduledSequence]:
+        """The next step, at least one token for somebody. running: in order of admission, not empty."""
+        ...
+
+    def reusable(self, num_common: int, holder: Sequence) -> int:
+        """How many of the tokens that a sequence has in common with another may be taken over from it."""
+        ...
+
+
+class MixedSteps:
+    """As many sequences in a step as fit its budgets of tokens and of rows of logits.
+
+    Each step lets the computed tokens of every sequence catch up with its known tokens: first those that miss one token
+    (they are decoding), then longer chunks with what is left of the budget. There is no prefill or decode phase.
+    """
+
+    def __init__(self, limits: RunnerLimits) -> None:
+        assert limits.max_batch_tokens >= limits.num_slots, "decoding never has to wait"
+        assert limits.max_logits >= limits.num_slots
+        self._limits = limits
+
+    def compose(self, running: Sequence_[Sequence]) -> list[ScheduledSequence]:
+        decoding = [ScheduledSequence(sequence, 1) for sequence in running if sequence.num_pending == 1]
+        behind = [sequence for sequence in running if sequence.num_pending > 1]
+        budget = self._limits.max_batch_tokens - len(decoding)
+        return [*decoding, *self._share(behind, budget, self._limits.max_logits - len(running))]
+
+    def reusable(self, num_common: int, holder: Sequence) -> int:
+        return num_common if self._limits.can_share else 0
+
+    def _share(self, behind: Sequence_[Sequence], budget: int, spare_rows: int) -> Iterator[ScheduledSequence]:
+        """Equal chunks, so that they share a graph; what short sequences leave over goes to the first admitted.
+
+        spare_rows: of logits, beside the one that everybody may have.
+        """
+        share = max(budget // max(len(behind), 1), MIN_CHUNK)
+        wanted = [min(sequence.num_pending, share) for sequence in behind]
+        spare = max(budget - sum(wanted), 0)
+        for sequence, chunk in zip(behind, wanted, strict=True):
+            extra = min(sequence.num_pending - chunk, spare)
+            granted = min(chunk + extra, budget, sequence.max_span(1 + spare_rows))
+            spare -= extra
+            budget -= granted
+            if granted:
+                spare_rows -= max(sequence.num_logits(granted) - 1, 0)
+                yield ScheduledSequence(sequence, granted)
+
+
+class LoneSteps:
+    """One sequence a step, in turns, cut at fixed places.
+
+    What a sequence's numbers are then depends on nothing but its own tokens: every token of it is computed in a batch
+    of the same shape and at the same place in it, whatever else runs and whatever was found computed. Chunks of a
+    prompt end at multiples of `_chunk`, generated tokens are computed one by one, and only whole chunks of prompts are
+    shared.
+    """
+
+    def __init__(self, limits: RunnerLimits) -> None:
+        self._chunk = min(LONE_CHUNK, limits.max_logits, limits.max_batch_tokens)
+        self._can_share = limits.can_share
+        self._turn = 0
+
+    def compose(self, running: Sequence_[Sequence]) -> list[ScheduledSequence]:
+        sequence = min(running, key=lambda sequence: sequence.last_turn)
+        self._turn += 1
+        sequence.last_turn = self._turn
+        return [ScheduledSequence(sequence, self._span(sequence))]
+
+    def reusable(self, num_common: int, holder: Sequence) -> int:
+        common = min(num_common, holder.num_prompt_tokens) if self._can_share else 0
+        return common - common % self._chunk
+
+    def _span(self, sequence: Sequence) -> int:
+        start, end = sequence.num_computed, sequence.num_prompt_tokens
+        return min(self._chunk - start % self._chunk, end - start, sequence.num_pending) if start < end else 1
