@@ -18,7 +18,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from benchmarks.load import LoadConfig, run_load
-from benchmarks.machine import background_load, describe_machine, describe_versions
+from benchmarks.machine import background_load, describe_machine, describe_peer, describe_versions
 from benchmarks.peers import LLAMA_SERVER_VARIANTS, PEERS, build_llama_server, llama_server
 from benchmarks.processes import ServerCommand, ServerFailed, run_until_stopped, running
 from benchmarks.report import OCTAVO, Comparison, Measurement, to_markdown
@@ -87,15 +87,15 @@ async def measure(plan: Plan, contender: Contender, round_number: int, num_strea
     return Measurement(round_number, contender.name, num_streams, background, load)
 
 
-def octavo(model: Path, flags: Sequence[str]) -> Contender:
+def octavo(model: Path, flags: Sequence[str], name: str = OCTAVO) -> Contender:
     """Octavo; `{streams}` in a flag becomes the number of streams."""
 
     def command(num_streams: int) -> ServerCommand:
         own = [flag.replace("{streams}", str(num_streams)) for flag in flags]
         arguments = (sys.executable, "-m", "octavo", "serve", str(model), "--port", "{port}", *own)
-        return ServerCommand(OCTAVO, arguments, ready_path="/ready")
+        return ServerCommand(name, arguments, ready_path="/ready")
 
-    return Contender(OCTAVO, command)
+    return Contender(name, command)
 
 
 def peer(program: Path, model: Path, variant: str, context_per_slot: int, flags: Sequence[str]) -> Contender:
@@ -126,7 +126,7 @@ def write_report(comparison: Comparison, folder: Path) -> Path:
     return markdown
 
 
-def _shown(command: ServerCommand) -> str:
+def shown(command: ServerCommand) -> str:
     """A command as the report shows it: program and model without their folders."""
     return shlex.join(Path(argument).name if argument.startswith("/") else argument for argument in command.arguments)
 
@@ -177,8 +177,8 @@ def _begin(plan: Plan, program: Path) -> Comparison:
     return Comparison(
         started=datetime.now(UTC).strftime("%Y-%m-%dT%H:%MZ"),
         machine=describe_machine(),
-        versions=describe_versions(program),
-        commands={contender.name: _shown(contender.command(1)) for contender in plan.contenders},
+        versions={**describe_versions(), **describe_peer(program)},
+        commands={contender.name: shown(contender.command(1)) for contender in plan.contenders},
         workload=plan.describe(),
     )
 

@@ -46,14 +46,17 @@ def describe_machine() -> dict[str, str]:
     }
 
 
-def describe_versions(llama_server_program: Path) -> dict[str, str]:
-    """Versions of all that takes part in a comparison."""
-    compiler = _output(os.environ.get("CXX", "c++"), "--version").partition("\n")[0]
+def describe_peer(llama_server_program: Path) -> dict[str, str]:
     server = _output(str(llama_server_program), "--version")
+    return {"llama-server": ", ".join(line.strip() for line in server.splitlines() if line.strip())}
+
+
+def describe_versions() -> dict[str, str]:
+    """Versions of all that takes part on Octavo's side."""
+    compiler = _output(os.environ.get("CXX", "c++"), "--version").partition("\n")[0]
     return {
         "octavo": f"{version('octavo')} ({_output('git', 'describe', '--always', '--dirty') or 'no git'})",
         "llama-cpp-python": version("llama-cpp-python"),
-        "llama-server": ", ".join(line.strip() for line in server.splitlines() if line.strip()),
         "compiler": compiler,
         "Python": sys.version.partition(" ")[0],
     }

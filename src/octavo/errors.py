@@ -6,6 +6,7 @@ OctavoError
 │   └── UnknownField           strict mode: a field that no document names
 ├── UnsupportedByModel         well-formed, but this model cannot do it
 │   ├── ContextLengthExceeded  the prompt alone does not fit
+│   ├── InfillUnsupported      the model was not trained to fill gaps
 │   └── TemplateError          the chat template refused the messages, failed or ran out of time
 ├── ModelNotFound              no such model is served
 ├── Overloaded                 the queue is full; try again after `retry_after` seconds
@@ -50,6 +51,10 @@ class UnsupportedByModel(OctavoError):
 
 class ContextLengthExceeded(UnsupportedByModel):
     code = "context_length_exceeded"
+
+
+class InfillUnsupported(UnsupportedByModel):
+    code = "suffix_unsupported"
 
 
 class TemplateError(UnsupportedByModel):

@@ -2,9 +2,9 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import httpx
 import uvicorn
@@ -15,7 +15,8 @@ from octavo.api.app import create_app
 from octavo.core.limits import Limits
 from octavo.core.output import TokenChunk
 from octavo.core.request import GenerationRequest
-from octavo.engine.base import EngineHealth, EngineInfo
+from octavo.core.vocabulary import InfillTokens, Vocabulary
+from octavo.engine.base import EngineHealth, EngineInfo, Fragment
 from octavo.engine.scripted import ByteTokenizer, ScriptedEngine
 from octavo.engine.specs import ScriptedSpec
 from octavo.errors import EngineUnavailable
@@ -25,10 +26,22 @@ from octavo.telemetry import Metrics
 MODEL = "demo"
 
 
+@dataclass(frozen=True, slots=True)
+class WatchedTokenizer:
+    """A byte tokenizer with another vocabulary."""
+
+    tokenizer: ByteTokenizer
+    vocabulary: Vocabulary
+
+    async def encode(self, fragments: Sequence[Fragment]) -> tuple[int, ...]:
+        return await self.tokenizer.encode(fragments)
+
+
 class WatchedEngine:
     """A scripted engine that tells what it was asked and which of its streams have ended.
 
     refusal: raised in place of the first token. health_now: shown in place of the engine's own health.
+    chat_template, infill: as if the model had them.
     """
 
     def __init__(self, spec: ScriptedSpec) -> None:
@@ -40,14 +53,17 @@ class WatchedEngine:
         self.num_open = 0
         self.refusal: Exception | None = None
         self.health_now: EngineHealth | None = None
+        self.chat_template: str | None = None
+        self.infill: InfillTokens | None = None
 
     @property
     def info(self) -> EngineInfo:
-        return self._engine.info
+        return replace(self._engine.info, chat_template=self.chat_template)
 
     @property
-    def tokenizer(self) -> ByteTokenizer:
-        return self._engine.tokenizer
+    def tokenizer(self) -> WatchedTokenizer:
+        vocabulary = replace(self._engine.tokenizer.vocabulary, infill=self.infill)
+        return WatchedTokenizer(self._engine.tokenizer, vocabulary)
 
     async def generate(self, request: GenerationRequest) -> AsyncIterator[TokenChunk]:
         self.requests.append(request)
@@ -85,7 +101,7 @@ class LoadingEngine(WatchedEngine):
         raise EngineUnavailable("The model is loading.", retry_after=7)
 
     @property
-    def tokenizer(self) -> ByteTokenizer:
+    def tokenizer(self) -> WatchedTokenizer:
         raise EngineUnavailable("The model is loading.", retry_after=7)
 
 

@@ -11,51 +11,10 @@ from octavo.api.schemas.chat import ChatCompletionChunk, ChatCompletionResponse
 from octavo.api.schemas.completions import CompletionResponse
 from octavo.errors import EngineDied, EngineError, EngineUnavailable, Overloaded
 from support.bad_inputs import CHAT, COMPLETIONS
-from support.checks import check_error, check_error_body, strict_json
+from support.checks import check_error, check_error_body
 
+from .asking import BASES, TRICKY, folded, post, stream, text_of, texts
 from .server import MODEL, App, scripted
-
-BASES: dict[str, dict[str, Any]] = {
-    COMPLETIONS: {"model": MODEL, "prompt": "x", "max_tokens": 1000},
-    CHAT: {"model": MODEL, "messages": [{"role": "user", "content": "x"}]},
-}
-TRICKY = 'naïve 漢字かな交じり 🏳️‍🌈👩‍👩‍👧‍👦 e\u0301\u200d 𝔘𝔫𝔦 \u0000 " \\ \u2028 end'
-
-
-async def post(client: httpx.AsyncClient, path: str, **fields: Any) -> httpx.Response:
-    return await client.post(path, json={**BASES[path], **fields})
-
-
-async def stream(client: httpx.AsyncClient, path: str, **fields: Any) -> list[Any]:
-    """The data of all events; the last one is [DONE] where the stream ended well."""
-    response = await post(client, path, stream=True, **fields)
-    assert response.status_code == 200, response.text
-    assert response.headers["content-type"] == "text/event-stream"
-    assert response.headers["cache-control"] == "no-cache"
-    assert response.headers["x-accel-buffering"] == "no"
-    *events, rest = response.text.split("\n\n")
-    assert rest == ""
-    assert all(event.startswith("data: ") and "\n" not in event for event in events)
-    return [event[6:] if event == "data: [DONE]" else strict_json(event[6:]) for event in events]
-
-
-def text_of(choice: dict[str, Any]) -> str:
-    return choice["text"] if "text" in choice else (choice["delta"].get("content") or "")
-
-
-def folded(events: list[Any]) -> dict[int, tuple[str, list[str | None]]]:
-    """Each choice's text and the finish reason of each of its chunks."""
-    assert events[-1] == "[DONE]"
-    choices: dict[int, tuple[str, list[str | None]]] = {}
-    for event in events[:-1]:
-        for choice in event["choices"]:
-            text, reasons = choices.get(choice["index"], ("", []))
-            choices[choice["index"]] = (text + text_of(choice), [*reasons, choice["finish_reason"]])
-    return choices
-
-
-def texts(body: dict[str, Any]) -> list[str]:
-    return [choice["text"] if "text" in choice else choice["message"]["content"] for choice in body["choices"]]
 
 
 @pytest.mark.parametrize(("path", "schema"), [(COMPLETIONS, CompletionResponse), (CHAT, ChatCompletionResponse)])
@@ -99,10 +58,10 @@ async def test_a_usage_comes_only_when_asked_for_and_then_once(client: httpx.Asy
 @pytest.mark.parametrize("path", BASES)
 async def test_each_choice_ends_once_and_only_its_last_chunk_says_why(client: httpx.AsyncClient, path: str) -> None:
     choices = folded(await stream(client, path, n=5))
-    assert sorted(choices) == [0, 1, 2, 3, 4]
-    for _, reasons in choices.values():
-        assert reasons[-1] == "stop"
-        assert not any(reasons[:-1])
+    assert len(choices) == 5
+    for choice in choices:
+        assert choice.reasons[-1] == "stop"
+        assert not any(choice.reasons[:-1])
 
 
 async def test_a_chat_choice_begins_with_the_role_and_has_no_empty_deltas(client: httpx.AsyncClient) -> None:
@@ -126,7 +85,7 @@ async def test_choices_are_ordered_by_prompt_then_by_sample(app: App, client: ht
     assert [choice["index"] for choice in body["choices"]] == list(range(6))
     assert body["usage"]["prompt_tokens"] == sum(len(prompt.encode()) for prompt in prompts)
     choices = folded(await stream(client, COMPLETIONS, prompt=prompts, n=2))
-    assert [choices[index][0] for index in range(6)] == texts(body)
+    assert [choice.text for choice in choices] == texts(body)
 
 
 @pytest.mark.parametrize("path", BASES)
@@ -136,7 +95,7 @@ async def test_streamed_text_is_the_text_wherever_tokens_cut_characters(path: st
     async with app.client() as client:
         whole = texts((await post(client, path)).json())
         events = await stream(client, path)
-    assert whole == [folded(events)[0][0]] == [TRICKY]
+    assert whole == [folded(events)[0].text] == [TRICKY]
     assert not any("\ufffd" in text_of(choice) for event in events[:-1] for choice in event["choices"])
 
 
@@ -147,9 +106,9 @@ async def test_stop_strings_cut_streamed_and_whole_text_alike(path: str, piece_b
     app = scripted(TRICKY, piece_bytes=piece_bytes)
     async with app.client() as client:
         [whole] = texts((await post(client, path, stop=stop)).json())
-        choices = folded(await stream(client, path, stop=[stop, "not in it"]))
-    assert whole == choices[0][0] == TRICKY.partition(stop)[0]
-    assert choices[0][1][-1] == "stop"
+        [choice] = folded(await stream(client, path, stop=[stop, "not in it"]))
+    assert whole == choice.text == TRICKY.partition(stop)[0]
+    assert choice.finish_reason == "stop"
     assert app.engine.num_open == 0
 
 

@@ -118,6 +118,14 @@ async def test_openapi_documents_every_body(client: httpx.AsyncClient) -> None:
     assert {"temperature", "prompt", "logit_bias", "stop"} <= set(schemas["CompletionRequest"]["properties"])
 
 
+async def test_every_documented_example_is_answered(client: httpx.AsyncClient) -> None:
+    document = (await client.get("/openapi.json")).json()
+    schemas = document["components"]["schemas"]
+    for path, schema in ((COMPLETIONS, "CompletionRequest"), (CHAT, "ChatCompletionRequest")):
+        answers = [(await client.post(path, json=example)).json() for example in schemas[schema]["examples"]]
+        assert any(answer["choices"][0]["logprobs"] for answer in answers)
+
+
 async def test_the_documentation_needs_no_other_host(client: httpx.AsyncClient) -> None:
     response = await client.get("/docs")
     assert response.headers["content-type"].startswith("text/html")

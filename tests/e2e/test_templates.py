@@ -71,7 +71,8 @@ def template_of(engine: Engine) -> ChatTemplate:
 
 
 async def encode(engine: Engine, messages: Sequence[Message]) -> tuple[int, ...]:
-    return await encode_chat(engine.tokenizer, template_of(engine), messages, context_length=CONTEXT_LENGTH)
+    prompt = await encode_chat(engine.tokenizer, template_of(engine), messages, context_length=CONTEXT_LENGTH)
+    return prompt.tokens
 
 
 def parts(tokens: Sequence[int], vocabulary: Vocabulary) -> list[int | str]:

@@ -1,9 +1,12 @@
 """A byte-level tokenizer with special tokens, and chat templates in the styles of well-known model families."""
 
+import re
+from collections import defaultdict
 from collections.abc import Sequence
 
+from octavo.core.channels import Channel, ChannelFormat
 from octavo.core.messages import Message, Role
-from octavo.core.vocabulary import SpecialToken, Vocabulary
+from octavo.core.vocabulary import InfillTokens, SpecialToken, Vocabulary
 from octavo.prompting.markers import Fragment
 
 CHATML = (
@@ -66,6 +69,8 @@ def vocabulary(
     bos_token: int | None = None,
     adds_bos: bool = False,
     eog_tokens: tuple[int, ...] = (),
+    infill: InfillTokens | None = None,
+    adds_space_prefix: bool = False,
 ) -> Vocabulary:
     """256 single bytes, and behind them the special tokens, whose ids go on from there in any order."""
     pieces = [bytes([byte]) for byte in range(256)] + [b""] * len(special_tokens)
@@ -78,22 +83,26 @@ def vocabulary(
         bos_token=bos_token,
         adds_bos=adds_bos,
         eos_token=eog_tokens[0] if eog_tokens else None,
+        infill=infill,
+        adds_space_prefix=adds_space_prefix,
     )
 
 
 class ByteEncoder:
-    """A token for each byte; like llama.cpp's tokenizer it finds user-defined tokens in plain fragments by itself."""
+    """A token for each byte; like llama.cpp's tokenizer it finds user-defined tokens in plain fragments by itself, and
+    puts a space before each fragment where the vocabulary says so."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.vocabulary = vocabulary
         self.num_calls = 0
+        self._space = " " if vocabulary.adds_space_prefix else ""
         self._user_defined = {token.text: token.id for token in vocabulary.special_tokens if not token.is_control}
 
     async def encode(self, fragments: Sequence[Fragment]) -> tuple[int, ...]:
         self.num_calls += 1
         tokens: list[int] = []
         for fragment in fragments:
-            tokens += [fragment] if isinstance(fragment, int) else self._plain(fragment)
+            tokens += [fragment] if isinstance(fragment, int) else self._plain(self._space + fragment)
         return tuple(tokens)
 
     def decode(self, tokens: Sequence[int]) -> str:
@@ -118,3 +127,16 @@ def system(content: str) -> Message:
 
 def assistant(content: str) -> Message:
     return Message(Role.ASSISTANT, content)
+
+
+def split(channels: ChannelFormat, text: str) -> tuple[str, str]:
+    """Reasoning and answer; markers and the white space around them are neither."""
+    by_text = dict(channels.markers)
+    markers = "|".join(map(re.escape, sorted(by_text, key=len, reverse=True)))
+    channel, texts = channels.initial, defaultdict[Channel, str](str)
+    for part in re.split(rf"\s*({markers})\s*", text):
+        if part in by_text:
+            channel = by_text[part]
+        else:
+            texts[channel] += part
+    return texts[Channel.REASONING], texts[Channel.ANSWER]

@@ -9,9 +9,8 @@ from octavo.errors import TemplateError
 from octavo.prompting import DEFAULT_CHAT_TEMPLATE, ChatTemplate
 
 
-def render(source: str, *messages: Message, add_generation_prompt: bool = True) -> str:
-    template = ChatTemplate(source)
-    return template.render(messages, add_generation_prompt=add_generation_prompt, bos_token="<s>", eos_token="</s>")
+def render(source: str, *messages: Message, **variables: object) -> str:
+    return ChatTemplate(source).render(messages, bos_token="<s>", eos_token="</s>", variables=variables)
 
 
 @pytest.mark.parametrize("source", [CHATML, DEFAULT_CHAT_TEMPLATE])
@@ -64,6 +63,22 @@ def test_a_name_is_there_only_where_it_was_given() -> None:
 def test_a_tool_result_names_its_call() -> None:
     source = "{% for m in messages %}{{ m.role }} {{ m.tool_call_id }}: {{ m.content }}{% endfor %}"
     assert render(source, Message(Role.TOOL, "42", tool_call_id="call_1")) == "tool call_1: 42"
+
+
+def test_a_reasoning_is_there_by_each_of_its_names_and_only_where_it_was_given() -> None:
+    source = "{% for m in messages %}{{ [m.reasoning_content, m.reasoning, m.thinking, 'thinking' in m] }}{% endfor %}"
+    thoughtful = Message(Role.ASSISTANT, "4", reasoning="2+2")
+    assert render(source, thoughtful) == "['2+2', '2+2', '2+2', True]"
+    assert render("{{ 'thinking' in messages[0] or 'reasoning' in messages[0] }}", assistant("4")) == "False"
+
+
+def test_a_client_s_variables_are_there_and_the_server_s_own_stay_what_they_are() -> None:
+    assert render("{{ effort }}, {{ depth['x'][0] }}", effort="high", depth={"x": [1]}) == "high, 1"
+    own = {"messages": [], "tools": ["x"], "bos_token": "x", "eos_token": "x"}
+    source = "{{ messages | length }} {{ tools is none }} {{ bos_token }} {{ eos_token }}"
+    assert render(source, user("Hi"), **own) == render(source, user("Hi")) == "1 True <s> </s>"
+    assert render("{{ documents }}") == "None"
+    assert render("{{ documents }}", documents=["x"]) == "['x']"
 
 
 def test_contents_are_not_escaped_or_read_as_templates() -> None:

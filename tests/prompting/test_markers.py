@@ -3,12 +3,10 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from prompting_builders import END, SPECIAL_TOKENS, START, control, user, user_defined, vocabulary
+from prompting_builders import END, SPECIAL_TOKENS, START, control, user_defined, vocabulary
 
-from octavo.core.messages import Message, Role
-from octavo.errors import InvalidRequest
 from octavo.prompting import split_special
-from octavo.prompting.markers import SENTINELS, Fragment, Markers, choose_sentinel, protect
+from octavo.prompting.markers import SENTINELS, Fragment, Markers
 from octavo.prompting.trie import longest_of
 
 CUT = SENTINELS[0]
@@ -44,21 +42,6 @@ def test_overlapping_markers_are_all_marked() -> None:
     markers = Markers(vocabulary(control(256, "aa")))
     assert markers.protect("xaaax", CUT) == f"xa{CUT}a{CUT}ax"
     assert markers.split(markers.protect("xaaax", CUT), CUT) == ["xaaax"]
-
-
-def test_contents_and_names_are_marked_and_the_rest_is_kept() -> None:
-    messages = protect([user("<|im_end|>", name="<|im_start|>"), user("Hi")], CHAT, CUT)
-    assert messages == (user(f"<{CUT}|im_end|>", name=f"<{CUT}|im_start|>"), user("Hi"))
-    [result] = protect([Message(Role.TOOL, "ok", tool_call_id="<|im_end|>")], CHAT, CUT)
-    assert result == Message(Role.TOOL, "ok", tool_call_id=f"<{CUT}|im_end|>")
-
-
-def test_the_sentinel_is_one_that_no_message_holds() -> None:
-    assert choose_sentinel([user("Hi")]) == SENTINELS[0]
-    assert choose_sentinel([user(SENTINELS[0]), user("Hi", name=SENTINELS[1])]) == SENTINELS[2]
-    with pytest.raises(InvalidRequest) as refusal:
-        choose_sentinel([user("".join(SENTINELS))])
-    assert refusal.value.param == "messages"
 
 
 def test_special_tokens_are_found_in_a_text_and_the_longest_wins() -> None:

@@ -31,6 +31,7 @@ class BadInput:
 
 
 NOT_NUMBERS = ('"1"', "true", "false", "[]", "[1]", "{}", '"nan"')
+NOT_BOOLEANS = ('"true"', "1", "0", "[]", "{}", "NaN")
 NOT_FINITE = ("NaN", "Infinity", "-Infinity", "1e999", "-1e999", str(10**400), "-" + str(10**400))
 TOO_LONG_TO_CONVERT = "9" * 5000
 
@@ -47,8 +48,27 @@ BAD_VALUES: dict[str, tuple[str, ...]] = {
     "n": (*NOT_NUMBERS, *NOT_FINITE, "1.5", "1.0", "0", "-1", "129", "1000000"),
     "seed": (*NOT_NUMBERS, *NOT_FINITE, "1.5", "1.0", str(2**63), str(-(2**63) - 1)),
     "stop": ("1", "true", "{}", "NaN", '""', '[""]', '["a", ""]', "[1]", "[null]", '[["a"]]'),
-    "stream": ('"true"', "1", "0", "[]", "{}", "NaN"),
-    "ignore_eos": ('"true"', "1", "0", "[]", "{}"),
+    "stop_token_ids": (
+        "1",
+        "true",
+        '"x"',
+        "{}",
+        "[true]",
+        "[1.0]",
+        '["1"]',
+        "[null]",
+        "[[1]]",
+        "[-1]",
+        "[999999999]",
+        f"[{10**400}]",
+        "[NaN]",
+        json.dumps([1] * 65),
+    ),
+    "include_stop_str_in_output": NOT_BOOLEANS,
+    "min_tokens": (*NOT_NUMBERS, *NOT_FINITE, "1.5", "1.0", "-1", TOO_LONG_TO_CONVERT),
+    "loglikelihood": NOT_BOOLEANS,
+    "stream": NOT_BOOLEANS,
+    "ignore_eos": NOT_BOOLEANS,
     "stream_options": ("1", "true", '"x"', "[]", '{"include_usage": true}', "{}"),
     "user": ("1", "true", "[]", "{}", "NaN"),
     "model": ("null", "1", "true", "[]", "{}", "NaN"),
@@ -79,6 +99,34 @@ BAD_VALUES: dict[str, tuple[str, ...]] = {
     ),
 }
 """Raw JSON, because most of these values cannot be written in another way."""
+
+BAD_VALUES_OF: dict[str, dict[str, tuple[str, ...]]] = {
+    COMPLETIONS: {
+        "echo": NOT_BOOLEANS,
+        "suffix": ("1", "true", "[]", "{}", '["x"]', '"\\ud800"'),
+        "logprobs": (*NOT_NUMBERS, *NOT_FINITE, "1.5", "1.0", "-1", "21", "1000000"),
+        "best_of": (*NOT_NUMBERS, *NOT_FINITE, "1.5", "1.0", "0", "-1", "129", "1000000"),
+    },
+    CHAT: {
+        "logprobs": NOT_BOOLEANS,
+        "top_logprobs": (*NOT_NUMBERS, *NOT_FINITE, "1.5", "-1", "0", "5", "21"),
+        "reasoning_effort": ("1", "true", "[]", "{}", '""', '"max"', '"None"'),
+        "chat_template_kwargs": (
+            "1",
+            "true",
+            '"x"',
+            "[]",
+            '{"a": NaN}',
+            '{"a": "\\ud800"}',
+            '{"messages": []}',
+            '{"a": 1, "tools": null}',
+            '{"documents": []}',
+            '{"bos_token": ""}',
+            '{"eos_token": "x"}',
+        ),
+    },
+}
+"""Those of fields that one endpoint has, or that each has in its own form."""
 
 BAD_PROMPTS = (
     "null",
@@ -153,28 +201,43 @@ BAD_MESSAGES = (
     '[{"role": "assistant", "content": null, "tool_calls": [{"id": "a", "type": "function"}]}]',
     '[{"role": "assistant", "content": null, "function_call": {"name": "f", "arguments": "{}"}}]',
     '[{"role": "user", "content": "x", "weight": NaN}]',
+    '[{"role": "assistant", "content": "x", "reasoning": 1}]',
+    '[{"role": "assistant", "content": "x", "reasoning_content": ["x"]}]',
+    '[{"role": "assistant", "content": "x", "reasoning": "a", "reasoning_content": "b"}]',
+    '[{"role": "user", "content": "x", "reasoning": "a"}]',
+    '[{"role": "system", "content": "x", "reasoning_content": "a"}]',
 )
 
 NOT_YET_SUPPORTED: dict[str, tuple[str, ...]] = {
-    "echo": ("true", '"yes"', "1"),
-    "suffix": ('"x"', '""'),
-    "best_of": ("2", "0", "true"),
-    "logprobs": ("true", "0", "5"),
-    "top_logprobs": ("0", "5"),
-    "loglikelihood": ("true",),
     "response_format": ('{"type": "json_object"}', '{"type": "regex", "pattern": "a"}', '"text"', "{}"),
     "tools": ('[{"type": "function", "function": {"name": "f"}}]', "{}"),
     "tool_choice": ('"required"', '"any"', '{"type": "function", "function": {"name": "f"}}'),
+    "parallel_tool_calls": ("0", '"true"'),
     "peft": ('"adapter"', '""'),
-    "log_prompt": ("true",),
-    "min_tokens": ("1", "false"),
-    "stop_token_ids": ("[1]",),
-    "include_stop_str_in_output": ("true",),
-    "chat_template_kwargs": ('{"a": 1}',),
-    "reasoning_effort": ('"low"',),
+    "log_prompt": ("true", "0"),
     "functions": ('[{"name": "f"}]',),
     "function_call": ('"auto"',),
 }
+
+TOGETHER: tuple[tuple[str, str, str], ...] = (
+    (COMPLETIONS, "max_completion_tokens", '"max_tokens": 1, "max_completion_tokens": 2'),
+    (COMPLETIONS, "min_tokens", '"max_tokens": 3, "min_tokens": 4'),
+    (COMPLETIONS, "min_tokens", '"max_completion_tokens": 0, "min_tokens": 1'),
+    (COMPLETIONS, "best_of", '"n": 2, "best_of": 1'),
+    (COMPLETIONS, "best_of", '"best_of": 2, "stream": true'),
+    (COMPLETIONS, "best_of", '"n": 2, "best_of": 3, "stream": true'),
+    (COMPLETIONS, "suffix", '"echo": true, "suffix": "x"'),
+    (COMPLETIONS, "suffix", '"echo": true, "suffix": ""'),
+    (COMPLETIONS, "stream_options", '"stream": true, "stream_options": {"include_usage": 1}'),
+    (COMPLETIONS, "stream_options", '"stream": null, "stream_options": {}'),
+    (CHAT, "top_logprobs", '"logprobs": false, "top_logprobs": 1'),
+    (CHAT, "top_logprobs", '"logprobs": null, "top_logprobs": 0'),
+    (CHAT, "top_logprobs", '"loglikelihood": true, "top_logprobs": 1'),
+    (CHAT, "top_logprobs", '"logprobs": true, "top_logprobs": 21'),
+    (CHAT, "top_logprobs", '"logprobs": true, "top_logprobs": -1'),
+    (CHAT, "top_logprobs", '"logprobs": true, "top_logprobs": true'),
+)
+"""Path, the field at fault, and fields that do not go together."""
 
 NOT_JSON = (
     "",
@@ -252,7 +315,8 @@ def bad_inputs(model: str, *, max_body: int = 8 * 2**20) -> list[BadInput]:
             *(_field_cases(path, text) for path, text in good.items()),
             _value_cases(COMPLETIONS, _object(model=model), "prompt", BAD_PROMPTS),
             _value_cases(CHAT, _object(model=model), "messages", BAD_MESSAGES),
-            _together_cases(model),
+            (_together_case(path, good[path], param, fields) for path, param, fields in TOGETHER),
+            _single_cases(model),
             _tokenize_cases(model),
             _text_cases(good[COMPLETIONS]),
             _depth_cases(good[COMPLETIONS]),
@@ -286,7 +350,7 @@ def _with(text: str, raw_fields: str) -> bytes:
 
 
 def _field_cases(path: str, good: str) -> Iterator[BadInput]:
-    for name, values in chain(BAD_VALUES.items(), NOT_YET_SUPPORTED.items()):
+    for name, values in chain(BAD_VALUES.items(), BAD_VALUES_OF[path].items(), NOT_YET_SUPPORTED.items()):
         yield from _value_cases(path, good, name, values)
     for name in ("model", "prompt" if path == COMPLETIONS else "messages"):
         fields = {key: value for key, value in json.loads(good).items() if key != name}
@@ -299,7 +363,11 @@ def _value_cases(path: str, good: str, name: str, values: tuple[str, ...]) -> It
         yield BadInput(f"{path} {name}={shown}", 422, name, path=path, body=_with(good, f'"{name}": {value}'))
 
 
-def _together_cases(model: str) -> Iterator[BadInput]:
+def _together_case(path: str, good: str, param: str, fields: str) -> BadInput:
+    return BadInput(f"{path} {fields}", 422, param, path=path, body=_with(good, fields))
+
+
+def _single_cases(model: str) -> Iterator[BadInput]:
     good = _object(model=model, prompt="x")
     yield BadInput("unknown model", 404, "model", body=_object(model="nobody", prompt="x").encode())
     yield BadInput("model of 100 kB", 404, "model", body=_object(model="m" * 100_000, prompt="x").encode())
@@ -307,21 +375,9 @@ def _together_cases(model: str) -> Iterator[BadInput]:
     yield BadInput(
         "chat, unknown model", 404, "model", path=CHAT, body=_object(model="m", messages=[_user("x")]).encode()
     )
-    both = '"max_tokens": 1, "max_completion_tokens": 2'
-    yield BadInput("two different max_tokens", 422, "max_completion_tokens", body=_with(good, both))
     yield BadInput("17 stop strings", 422, "stop", body=_with(good, f'"stop": {json.dumps(["x"] * 17)}'))
     yield BadInput("a stop string of 257", 422, "stop", body=_with(good, f'"stop": {json.dumps("x" * 257)}'))
     yield BadInput("500000 stop strings", 422, "stop", body=_with(good, f'"stop": {json.dumps(["x"] * 500_000)}'))
-    yield BadInput("best_of below n", 422, "best_of", body=_with(good, '"n": 2, "best_of": 1'))
-    yield BadInput(
-        "include_usage of 1",
-        422,
-        "stream_options",
-        body=_with(good, '"stream": true, "stream_options": {"include_usage": 1}'),
-    )
-    yield BadInput(
-        "stream_options, stream null", 422, "stream_options", body=_with(good, '"stream": null, "stream_options": {}')
-    )
     yield BadInput(
         "prompt beyond the context", 400, "prompt", body=_object(model=model, prompt="x y " * 500_000).encode()
     )

@@ -4,23 +4,26 @@ The models in `octavo.api.schemas` document these shapes; what is sent is encode
 takes a small part of the time and happens for every token.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from itertools import chain
+from typing import Protocol
 
-from octavo.core.output import FinishReason, TextEvent, Usage
-
-WireData = dict[str, Any]
+from octavo.api.logprobs import LogprobsForm
+from octavo.api.schemas.common import WireData
+from octavo.api.usage import UsageCounter
+from octavo.core.output import FinishReason, TextEvent
 
 
 class AnswerShape(Protocol):
-    """What differs between the endpoints."""
+    """What differs between the endpoints, and between clients that ask for log-probabilities and others."""
 
     id_prefix: str
     answer_object: str
     chunk_object: str
 
-    def choice(self, index: int, text: str, finish_reason: FinishReason) -> WireData:
-        """A whole choice of an answer that is not streamed."""
+    def choice(self, whole: TextEvent) -> WireData:
+        """A choice of an answer that is not streamed. whole: all events of the choice as one."""
         ...
 
     def chunk_choices(self, event: TextEvent, *, is_first: bool) -> list[WireData]:
@@ -33,37 +36,69 @@ class CompletionShape:
     answer_object = "text_completion"
     chunk_object = "text_completion"
 
-    def choice(self, index: int, text: str, finish_reason: FinishReason | None) -> WireData:
-        return {"index": index, "text": text, "logprobs": None, "finish_reason": finish_reason}
+    def __init__(self, logprobs: LogprobsForm) -> None:
+        self._logprobs = logprobs
+
+    def choice(self, whole: TextEvent) -> WireData:
+        return self._choice(whole, self._logprobs(whole.entries))
 
     def chunk_choices(self, event: TextEvent, *, is_first: bool) -> list[WireData]:
-        if not event.text and event.finish_reason is None:
+        logprobs = self._logprobs(event.entries) if event.entries else None
+        if not event.text and logprobs is None and event.finish_reason is None:
             return []
-        return [self.choice(event.index, event.text, event.finish_reason)]
+        return [self._choice(event, logprobs)]
+
+    def _choice(self, event: TextEvent, logprobs: WireData | None) -> WireData:
+        return {
+            "index": event.index,
+            "text": event.text,
+            "logprobs": logprobs,
+            "finish_reason": event.finish_reason,
+        }
 
 
 class ChatShape:
+    """Each delta says one thing: the role, reasoning, content, or nothing where the choice ends."""
+
     id_prefix = "chatcmpl-"
     answer_object = "chat.completion"
     chunk_object = "chat.completion.chunk"
 
-    def choice(self, index: int, text: str, finish_reason: FinishReason) -> WireData:
-        message = {"role": "assistant", "content": text}
-        return {"index": index, "message": message, "logprobs": None, "finish_reason": finish_reason}
+    def __init__(self, logprobs: LogprobsForm) -> None:
+        self._logprobs = logprobs
+
+    def choice(self, whole: TextEvent) -> WireData:
+        reasoning = _reasoning(whole.reasoning) if whole.reasoning else {}
+        return {
+            "index": whole.index,
+            "message": {"role": "assistant", "content": whole.text, **reasoning},
+            "logprobs": self._logprobs(whole.entries),
+            "finish_reason": whole.finish_reason,
+        }
 
     def chunk_choices(self, event: TextEvent, *, is_first: bool) -> list[WireData]:
+        logprobs = self._logprobs(event.entries) if event.entries else None
         choices = []
         if is_first:
             choices.append(_delta(event.index, {"role": "assistant", "content": ""}))
-        if event.text:
-            choices.append(_delta(event.index, {"content": event.text}))
+        if event.reasoning:
+            choices.append(_delta(event.index, _reasoning(event.reasoning)))
+        if event.text or logprobs is not None:
+            choices.append(_delta(event.index, {"content": event.text}, logprobs))
         if event.finish_reason is not None:
-            choices.append(_delta(event.index, {}, event.finish_reason))
+            choices.append(_delta(event.index, {}, finish_reason=event.finish_reason))
         return choices
 
 
-def _delta(index: int, delta: WireData, finish_reason: FinishReason | None = None) -> WireData:
-    return {"index": index, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
+def _reasoning(text: str) -> WireData:
+    """Under both names that clients look for."""
+    return {"reasoning_content": text, "reasoning": text}
+
+
+def _delta(
+    index: int, delta: WireData, logprobs: WireData | None = None, finish_reason: FinishReason | None = None
+) -> WireData:
+    return {"index": index, "delta": delta, "logprobs": logprobs, "finish_reason": finish_reason}
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,18 +123,17 @@ class AnswerHead:
 class ChunkAssembler:
     """Events to the chunks of a stream."""
 
-    def __init__(self, head: AnswerHead, shape: AnswerShape, *, num_prompt_tokens: int, includes_usage: bool) -> None:
+    def __init__(self, head: AnswerHead, shape: AnswerShape, counter: UsageCounter, *, includes_usage: bool) -> None:
         self._head = head.data(shape.chunk_object)
         if includes_usage:
             self._head["usage"] = None
         self._shape = shape
+        self._counter = counter
         self._includes_usage = includes_usage
-        self._num_prompt_tokens = num_prompt_tokens
-        self._num_tokens = 0
         self._begun: set[int] = set()
 
     def push(self, event: TextEvent) -> list[WireData]:
-        self._num_tokens += event.num_tokens
+        self._counter.push(event)
         is_first = event.index not in self._begun
         self._begun.add(event.index)
         return [{**self._head, "choices": [c]} for c in self._shape.chunk_choices(event, is_first=is_first)]
@@ -108,37 +142,35 @@ class ChunkAssembler:
         """The chunk after the last event, where the usage is asked for."""
         if not self._includes_usage:
             return []
-        return [{**self._head, "choices": [], "usage": usage_data(Usage(self._num_prompt_tokens, self._num_tokens))}]
+        return [{**self._head, "choices": [], "usage": self._counter.flush()}]
 
 
 class AnswerAssembler:
     """Events to one answer."""
 
-    def __init__(self, head: AnswerHead, shape: AnswerShape, *, num_prompt_tokens: int) -> None:
+    def __init__(self, head: AnswerHead, shape: AnswerShape, counter: UsageCounter) -> None:
         self._head = head.data(shape.answer_object)
         self._shape = shape
-        self._num_prompt_tokens = num_prompt_tokens
-        self._num_tokens = 0
-        self._texts: dict[int, list[str]] = {}
-        self._reasons: dict[int, FinishReason] = {}
+        self._counter = counter
+        self._events: dict[int, list[TextEvent]] = {}
 
     def push(self, event: TextEvent) -> None:
-        self._num_tokens += event.num_tokens
-        self._texts.setdefault(event.index, []).append(event.text)
-        if event.finish_reason is not None:
-            self._reasons[event.index] = event.finish_reason
+        self._counter.push(event)
+        self._events.setdefault(event.index, []).append(event)
 
     def flush(self) -> WireData:
         """The answer, once every choice has ended."""
-        choices = [self._shape.choice(i, "".join(self._texts[i]), self._reasons[i]) for i in sorted(self._texts)]
-        usage = usage_data(Usage(self._num_prompt_tokens, self._num_tokens))
-        return {**self._head, "choices": choices, "usage": usage}
+        choices = [self._shape.choice(_whole(events)) for _, events in sorted(self._events.items())]
+        return {**self._head, "choices": choices, "usage": self._counter.flush()}
 
 
-def usage_data(usage: Usage) -> WireData:
-    return {
-        "prompt_tokens": usage.prompt_tokens,
-        "completion_tokens": usage.completion_tokens,
-        "total_tokens": usage.total_tokens,
-        "prompt_tokens_details": {"cached_tokens": usage.cached_tokens},
-    }
+def _whole(events: Sequence[TextEvent]) -> TextEvent:
+    """All events of a choice as one."""
+    return TextEvent(
+        events[-1].index,
+        "".join(event.text for event in events),
+        sum(event.num_tokens for event in events),
+        events[-1].finish_reason,
+        "".join(event.reasoning for event in events),
+        tuple(chain.from_iterable(event.entries for event in events)),
+    )

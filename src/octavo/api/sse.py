@@ -9,10 +9,11 @@ import msgspec
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from octavo.api.assemble import ChunkAssembler, WireData
+from octavo.api.assemble import ChunkAssembler
 from octavo.api.disconnect import until_disconnect
 from octavo.api.errors import error_body, internal_error, kind_of
 from octavo.api.record import RequestRecord
+from octavo.api.schemas.common import WireData
 from octavo.core.output import TextEvent
 from octavo.errors import OctavoError
 

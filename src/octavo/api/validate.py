@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -26,29 +26,16 @@ _MESSAGES = {
 
 Wire = TypeVar("Wire", bound=WireRequest)
 
-EQUAL_TO_N: Final = object()
-
 OFF_VALUES: Mapping[str, Sequence[Any]] = {
-    "best_of": (EQUAL_TO_N,),
-    "chat_template_kwargs": ({},),
-    "echo": (False,),
     "function_call": ("none",),
     "functions": ([],),
-    "include_stop_str_in_output": (False,),
     "log_prompt": (False,),
-    "loglikelihood": (False,),
-    "logprobs": (False,),
-    "min_tokens": (0,),
     "parallel_tool_calls": (False, True),
     "peft": (),
-    "reasoning_effort": ("none",),
     "response_format": ({"type": "text"},),
-    "stop_token_ids": ([],),
-    "suffix": (),
     "tool_calls": ([],),
     "tool_choice": ("none", "auto"),
     "tools": ([],),
-    "top_logprobs": (),
 }
 """Documented fields that this version refuses, and the values, besides null, with which they ask for nothing."""
 
@@ -90,10 +77,8 @@ class _Extra:
 
 
 def _refuse_unsupported(wire: WireRequest) -> None:
-    n = getattr(wire, "n", None) or 1
     for extra in _extras(wire):
-        off = [n if value is EQUAL_TO_N else value for value in OFF_VALUES.get(extra.name, (extra.value,))]
-        if not any(_is_same(extra.value, value) for value in off):
+        if not any(_is_same(extra.value, off) for off in OFF_VALUES.get(extra.name, (extra.value,))):
             message = f"{extra.shown}: this field is not yet supported (given {shown(extra.value)}); leave it out."
             raise NotYetSupported(message, param=extra.param)
 

@@ -1,6 +1,7 @@
 """A conversation as the text that a model was trained on."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from octavo.core.messages import Message
 from octavo.prompting.guard import RenderGuard
@@ -28,22 +29,36 @@ class ChatTemplate:
         self._code = TemplateSandbox(RenderGuard(deadline)).compiled(source)
 
     def render(
-        self, messages: Sequence[Message], *, add_generation_prompt: bool = True, bos_token: str, eos_token: str
+        self,
+        messages: Sequence[Message],
+        *,
+        bos_token: str,
+        eos_token: str,
+        variables: Mapping[str, object] = MappingProxyType({}),
     ) -> str:
-        """The prompt for a conversation. Raises TemplateError: refused by the template, failed, or over its bounds."""
-        variables: dict[str, object] = {
+        """The prompt for a conversation. Raises TemplateError: refused by the template, failed, or over its bounds.
+
+        variables: further ones for the template; of those that it always gets, they may change add_generation_prompt
+            and documents.
+        """
+        defaults: dict[str, object] = {"add_generation_prompt": True, "documents": None}
+        own: dict[str, object] = {
             "messages": [_as_dict(message) for message in messages],
-            "add_generation_prompt": add_generation_prompt,
             "bos_token": bos_token,
             "eos_token": eos_token,
-            # Templates ask whether these are none; an undefined variable is not.
-            "tools": None,
-            "documents": None,
+            "tools": None,  # templates ask whether it is none; an undefined variable is not
         }
-        return TemplateSandbox(RenderGuard(self._deadline)).render(self._code, variables)
+        return TemplateSandbox(RenderGuard(self._deadline)).render(self._code, {**defaults, **variables, **own})
 
 
 def _as_dict(message: Message) -> dict[str, str]:
-    optional = {"name": message.name, "tool_call_id": message.tool_call_id}
+    optional = {
+        "name": message.name,
+        "tool_call_id": message.tool_call_id,
+        # the names by which templates of different families look for it
+        "reasoning_content": message.reasoning,
+        "reasoning": message.reasoning,
+        "thinking": message.reasoning,
+    }
     given = {field: value for field, value in optional.items() if value is not None}
     return {"role": message.role.value, "content": message.content, **given}

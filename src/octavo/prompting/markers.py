@@ -5,14 +5,11 @@ from what the template wrote; then special tokens are matched in the joined text
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import pairwise
 
-from octavo.core.messages import Message
 from octavo.core.vocabulary import SpecialToken, Vocabulary
-from octavo.errors import InvalidRequest
 from octavo.prompting.trie import longest_of
 
 Fragment = str | int
@@ -38,9 +35,9 @@ class Markers:
             if token.text and (token.is_control or _is_written_by(template_source, token.text))
         ]
         self._tokens = {token.text: token for token in reversed(tokens)}
-        self._pattern = _compiled(self._tokens)
-        self._starts = _compiled(self._tokens, "(?={})")
-        self._plain_starts = _compiled((t.text for t in tokens if not t.is_control), "(?=({}))")
+        self._pattern = compiled(self._tokens)
+        self._starts = compiled(self._tokens, "(?={})")
+        self._plain_starts = compiled((t.text for t in tokens if not t.is_control), "(?=({}))")
         self._prefixes = {text[:end] for text in self._tokens for end in range(1, len(text))}
         self._suffixes = {text[start:] for text in self._tokens for start in range(1, len(text))}
         self._all_texts = "\0".join(self._tokens)
@@ -155,41 +152,13 @@ def split_special(text: str, vocabulary: Vocabulary) -> list[Fragment]:
     return markers_of(vocabulary).split(text)
 
 
-def choose_sentinel(messages: Sequence[Message]) -> str:
-    """A sentinel that no message holds. Raises InvalidRequest where all are taken."""
-    texts = [text for message in messages for text in (message.content, message.name or "", message.tool_call_id or "")]
-    for sentinel in SENTINELS:
-        if not any(sentinel in text for text in texts):
-            return sentinel
-    raise InvalidRequest(
-        f"The messages hold all {len(SENTINELS)} noncharacters U+FDD0 to U+FDEF; at least one must be left out.",
-        param="messages",
-    )
-
-
-def protect(messages: Sequence[Message], markers: Markers, sentinel: str) -> tuple[Message, ...]:
-    """The messages with the sentinel wherever their text could become part of a marker."""
-
-    def protected(text: str | None) -> str | None:
-        return None if text is None else markers.protect(text, sentinel)
-
-    return tuple(
-        replace(
-            message,
-            content=markers.protect(message.content, sentinel),
-            name=protected(message.name),
-            tool_call_id=protected(message.tool_call_id),
-        )
-        for message in messages
-    )
-
-
 def _is_written_by(template_source: str, text: str) -> bool:
     # Some vocabularies have tokens for digits, or for runs of spaces and newlines, which any source happens to hold.
     return text.startswith(("<", "[")) and text.endswith((">", "]")) and text in template_source
 
 
-def _compiled(literals: Iterable[str], form: str = "(?:{})") -> re.Pattern[str]:
+def compiled(literals: Iterable[str], form: str = "(?:{})") -> re.Pattern[str]:
+    """A pattern that matches any of the literals, the longest first; form: the pattern around them."""
     kept = list(literals)
     # (?!) matches nowhere.
     return re.compile(form.format(longest_of(kept)) if kept else "(?!)")

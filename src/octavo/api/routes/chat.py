@@ -7,6 +7,7 @@ from starlette.responses import Response
 from octavo.api.assemble import ChatShape
 from octavo.api.context import ApiContext
 from octavo.api.convert import chat_job, check_limits
+from octavo.api.logprobs import chat_logprobs, no_logprobs
 from octavo.api.openapi import documented, generation_responses
 from octavo.api.routes.generation import answer, new_id
 from octavo.api.routes.reading import read_request
@@ -14,8 +15,6 @@ from octavo.api.schemas.chat import ChatCompletionChunk, ChatCompletionRequest, 
 
 
 def add_chat(app: FastAPI, context: ApiContext) -> None:
-    shape = ChatShape()
-
     @app.post(
         "/v1/chat/completions",
         summary="Answer a conversation",
@@ -25,5 +24,6 @@ def add_chat(app: FastAPI, context: ApiContext) -> None:
     async def create_chat_completion(request: Request) -> Response:
         wire = await read_request(request, ChatCompletionRequest, context)
         check_limits(wire, context.limits)
+        shape = ChatShape(chat_logprobs if wire.shows_logprobs else no_logprobs)
         job = await chat_job(new_id(shape), wire, context.models.get(wire.model))
         return await answer(request, wire, job, shape, context)

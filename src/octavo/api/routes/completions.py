@@ -7,6 +7,7 @@ from starlette.responses import Response
 from octavo.api.assemble import CompletionShape
 from octavo.api.context import ApiContext
 from octavo.api.convert import check_limits, completion_job
+from octavo.api.logprobs import completion_logprobs, no_logprobs
 from octavo.api.openapi import documented, generation_responses
 from octavo.api.routes.generation import answer, new_id
 from octavo.api.routes.reading import read_request
@@ -14,8 +15,6 @@ from octavo.api.schemas.completions import CompletionRequest, CompletionResponse
 
 
 def add_completions(app: FastAPI, context: ApiContext) -> None:
-    shape = CompletionShape()
-
     @app.post(
         "/v1/completions",
         summary="Complete a text",
@@ -25,5 +24,6 @@ def add_completions(app: FastAPI, context: ApiContext) -> None:
     async def create_completion(request: Request) -> Response:
         wire = await read_request(request, CompletionRequest, context)
         check_limits(wire, context.limits)
+        shape = CompletionShape(completion_logprobs if wire.shows_logprobs else no_logprobs)
         job = await completion_job(new_id(shape), wire, context.models.get(wire.model))
         return await answer(request, wire, job, shape, context)

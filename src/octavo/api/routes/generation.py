@@ -8,12 +8,13 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from octavo.api.assemble import AnswerAssembler, AnswerHead, AnswerShape, ChunkAssembler, WireData
+from octavo.api.assemble import AnswerAssembler, AnswerHead, AnswerShape, ChunkAssembler
 from octavo.api.context import ApiContext
 from octavo.api.disconnect import until_disconnect
 from octavo.api.record import RequestRecord, record_of
-from octavo.api.schemas.common import GenerationFields
+from octavo.api.schemas.common import GenerationFields, WireData
 from octavo.api.sse import StreamedAnswer, TextEvents
+from octavo.api.usage import UsageCounter
 from octavo.service import GenerationJob
 
 
@@ -29,12 +30,11 @@ async def answer(
     record.model, record.prompt_tokens = job.model.id, job.num_prompt_tokens
     head = AnswerHead(job.id, int(time.time()), wire.model, job.model.info.fingerprint)
     events = context.service.stream(job)
+    counter = UsageCounter(num_prompt_tokens=job.num_prompt_tokens, n=job.n)
     if wire.stream:
-        chunks = ChunkAssembler(
-            head, shape, num_prompt_tokens=job.num_prompt_tokens, includes_usage=wire.includes_usage
-        )
+        chunks = ChunkAssembler(head, shape, counter, includes_usage=wire.includes_usage)
         return StreamedAnswer(events, chunks, record)
-    whole = AnswerAssembler(head, shape, num_prompt_tokens=job.num_prompt_tokens)
+    whole = AnswerAssembler(head, shape, counter)
     data = await until_disconnect(request.receive, _folded(events, whole, record))
     return Response(msgspec.json.encode(data), media_type="application/json")
 

@@ -12,6 +12,9 @@ from octavo.core.sampling import BAN_BIAS, FORCE_BIAS
 MAX_INT = 2**63 - 1
 MIN_INT = -(2**63)
 
+WireData = dict[str, Any]
+"""Plain data in the shape of a WireResponse."""
+
 _TOKEN_ID = re.compile(r"0|[1-9][0-9]{0,18}", re.ASCII)
 
 
@@ -94,6 +97,9 @@ LogitBias = Annotated[
 """An object of token ids and biases; a bias of null is no bias."""
 
 
+TokenIds = Annotated[list[Annotated[int, Field(ge=0)]], Field(fail_fast=True)]
+
+
 class StreamOptions(WireRequest):
     include_usage: bool | None = Field(None, description="One more chunk, before the end, with the usage.")
 
@@ -104,6 +110,7 @@ class GenerationFields(WireRequest):
     model: str = Field(description="Name of a served model.")
     max_tokens: int | None = Field(None, ge=0, le=MAX_INT, description="Most tokens to generate for each choice.")
     max_completion_tokens: int | None = Field(None, ge=0, le=MAX_INT, description="Another name for max_tokens.")
+    min_tokens: int | None = Field(None, ge=0, le=MAX_INT, description="Tokens before which no choice ends; default 0.")
     n: int | None = Field(None, ge=1, le=MAX_INT, description="Choices for each prompt; default 1.")
     temperature: float | None = Field(None, ge=0, le=2, description="Default 1; 0 is greedy.")
     top_p: float | None = Field(None, ge=0, le=1, description="Default 1, which is off; 0 is greedy.")
@@ -113,9 +120,16 @@ class GenerationFields(WireRequest):
     presence_penalty: float | None = Field(None, ge=-2, le=2, description="Default 0.")
     repetition_penalty: float | None = Field(None, gt=0, description="Default 1, which is off.")
     logit_bias: LogitBias = Field(None, description="Token ids to numbers from -100 (ban) to 100 (force).")
-    stop: Stop = Field(None, description="Strings that end a choice and are not part of it.")
+    stop: Stop = Field(None, description="Strings that end a choice.")
+    stop_token_ids: TokenIds | None = Field(None, description="Token ids that end a choice, also with ignore_eos.")
+    include_stop_str_in_output: bool | None = Field(
+        None, description="What ended a choice, of stop or stop_token_ids, is part of it; default false."
+    )
     seed: int | None = Field(None, ge=MIN_INT, le=MAX_INT, description="Same seed, same request: same answer.")
     ignore_eos: bool | None = Field(None, description="Go on after an end-of-generation token.")
+    loglikelihood: bool | None = Field(
+        None, description="Log-probabilities of the prompt's tokens but the first, before those of the answer."
+    )
     stream: bool | None = Field(None, description="Answer with server-sent events.")
     stream_options: StreamOptions | None = Field(None, description="Only with stream: true.")
     user: str | None = Field(None, description="The end user on whose behalf the request is made.")
@@ -125,6 +139,14 @@ class GenerationFields(WireRequest):
     def _check_same(cls, value: int | None, info: ValidationInfo) -> int | None:
         if value is not None and info.data.get("max_tokens") not in (None, value):
             raise PydanticCustomError("max_tokens_differ", "Input should equal max_tokens where both are given")
+        return value
+
+    @field_validator("min_tokens")
+    @classmethod
+    def _check_fits(cls, value: int | None, info: ValidationInfo) -> int | None:
+        bounds = (info.data.get("max_tokens"), info.data.get("max_completion_tokens"))
+        if value is not None and any(bound is not None and value > bound for bound in bounds):
+            raise PydanticCustomError("min_tokens_above_max", "Input should be at most max_tokens")
         return value
 
     @field_validator("stream_options")

@@ -1,0 +1,92 @@
+"""What is said about requests that are not quite right, or not quite known."""
+
+from typing import Any
+
+import httpx
+import pytest
+
+from octavo.core.limits import Limits
+from octavo.engine.specs import ScriptedSpec
+from support.bad_inputs import COMPLETIONS
+from support.checks import check_error
+
+from .asking import chat, complete
+from .server import WatchedEngine, build, scripted
+
+
+async def test_unknown_fields_are_named_in_a_header(client: httpx.AsyncClient) -> None:
+    response = await complete(
+        client, foo=1, bar={"a": [1]}, stream=True, stream_options={"include_usage": None, "x": 1}, absent=None
+    )
+    assert response.status_code == 200
+    assert response.headers["x-octavo-ignored"] == "foo, bar, stream_options.x"
+
+
+async def test_a_dot_in_a_name_does_not_make_it_another_field(client: httpx.AsyncClient) -> None:
+    response = await complete(client, **{"my.echo": True, "my.tools": []})
+    assert response.status_code == 200
+    assert response.headers["x-octavo-ignored"] == "my.echo, my.tools"
+
+
+async def test_the_header_of_unknown_fields_is_short_and_harmless(client: httpx.AsyncClient) -> None:
+    names = ["evil\r\nset-cookie: a=b", "ünïcode", "x" * 10_000, *(f"field{i}" for i in range(1000))]
+    header = (await complete(client, **dict.fromkeys(names, 1))).headers["x-octavo-ignored"]
+    assert len(header) < 1100
+    assert header.startswith("evil??set-cookie:?a?b, ?n?code, xxx")
+    assert header.endswith(", ...")
+
+
+async def test_a_strict_server_refuses_unknown_fields() -> None:
+    async with scripted(is_strict=True).client() as client:
+        body = check_error(await complete(client, temprature=1), 422, "temprature")
+        nested = check_error(await chat(client, {"role": "user", "content": "x", "weight": 1}), 422, "messages")
+        known = await complete(client, temperature=1, echo=False, suffix=None)
+    assert body["code"] == nested["code"] == "unknown_field"
+    assert known.status_code == 200
+
+
+async def test_a_field_of_the_other_endpoint_is_not_known(client: httpx.AsyncClient) -> None:
+    completed = await complete(client, top_logprobs=1, reasoning_effort="low", chat_template_kwargs={"a": 1})
+    assert completed.headers["x-octavo-ignored"] == "top_logprobs, reasoning_effort, chat_template_kwargs"
+    chatted = await chat(client, {"role": "user", "content": "x"}, echo=True, suffix="x", best_of=2)
+    assert chatted.headers["x-octavo-ignored"] == "echo, suffix, best_of"
+
+
+@pytest.mark.parametrize(
+    ("field", "most", "too_much"),
+    [("n", 2, 3), ("best_of", 2, 3), ("logprobs", 1, 2), ("stop_token_ids", [1, 2], [1, 2, 3]), ("stop", "ab", "abc")],
+)
+async def test_the_limits_are_those_of_the_server(field: str, most: Any, too_much: Any) -> None:
+    limits = Limits(max_n=2, max_top_logprobs=1, max_stop_tokens=2, max_stop_length=2)
+    async with build(WatchedEngine(ScriptedSpec()), limits=limits).client() as client:
+        assert (await complete(client, **{field: most})).status_code == 200
+        message = check_error(await complete(client, **{field: too_much}), 422, field)["message"]
+    allowed, given = (value if isinstance(value, int) else len(value) for value in (most, too_much))
+    assert f"at most {allowed} " in message
+    assert f"(given {given})" in message
+
+
+async def test_a_message_says_what_was_given_and_what_is_allowed(client: httpx.AsyncClient) -> None:
+    body = check_error(await complete(client, temperature=3), 422, "temperature")
+    assert body["message"] == "temperature: Input should be less than or equal to 2 (given 3)"
+    assert body["detail"] == [
+        {
+            "loc": ["body", "temperature"],
+            "msg": "Input should be less than or equal to 2 (given 3)",
+            "type": "less_than_equal",
+        }
+    ]
+
+
+async def test_all_faults_are_in_the_detail(client: httpx.AsyncClient) -> None:
+    body = check_error(await complete(client, temperature=3, n=0, stop=1), 422, "n")
+    assert [problem["loc"][1] for problem in body["detail"]] == ["n", "temperature", "stop"]
+
+
+@pytest.mark.parametrize(
+    "media", ["application/json", "application/json; charset=utf-8", "Application/JSON;charset=UTF-8", None]
+)
+async def test_json_may_be_announced_in_some_ways_or_not_at_all(client: httpx.AsyncClient, media: str | None) -> None:
+    headers = {} if media is None else {"content-type": media}
+    response = await client.post(COMPLETIONS, content=b'{"model": "demo", "prompt": "x"}', headers=headers)
+    assert response.status_code == 200

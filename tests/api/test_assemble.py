@@ -1,0 +1,126 @@
+"""Events to answers and chunks."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from octavo.api.assemble import AnswerAssembler, AnswerHead, AnswerShape, ChatShape, ChunkAssembler, CompletionShape
+from octavo.api.logprobs import chat_logprobs, completion_logprobs, no_logprobs
+from octavo.api.schemas.chat import ChatCompletionChunk, ChatCompletionResponse
+from octavo.api.schemas.completions import CompletionResponse
+from octavo.api.usage import UsageCounter
+from octavo.core.output import FinishReason, TextEvent
+
+from .asking import folded, folded_whole
+from .builders import answers, encoded, entry
+
+HEAD = AnswerHead("id-1", 1_700_000_000, "demo", "fp")
+SHAPES = {
+    "completion": CompletionShape(no_logprobs),
+    "completion with logprobs": CompletionShape(completion_logprobs),
+    "chat": ChatShape(no_logprobs),
+    "chat with logprobs": ChatShape(chat_logprobs),
+}
+WITH_LOGPROBS = ["completion with logprobs", "chat with logprobs"]
+
+
+def counter() -> UsageCounter:
+    return UsageCounter(num_prompt_tokens=5, n=1)
+
+
+def chunks(events: list[TextEvent], shape: AnswerShape) -> list[dict[str, Any]]:
+    assembler = ChunkAssembler(HEAD, shape, counter(), includes_usage=True)
+    return [*(chunk for event in events for chunk in assembler.push(event)), *assembler.flush()]
+
+
+def choices(events: list[TextEvent], shape: AnswerShape) -> list[dict[str, Any]]:
+    return [chunk["choices"][0] for chunk in chunks(events, shape)[:-1]]
+
+
+def answer(events: list[TextEvent], shape: AnswerShape) -> dict[str, Any]:
+    assembler = AnswerAssembler(HEAD, shape, counter())
+    for event in events:
+        assembler.push(event)
+    return assembler.flush()
+
+
+@pytest.mark.parametrize("name", SHAPES)
+@given(events=answers())
+def test_a_stream_adds_up_to_the_whole_answer(name: str, events: list[TextEvent]) -> None:
+    shape = SHAPES[name]
+    whole = answer(events, shape)
+    *streamed, last = chunks(events, shape)
+    assert folded([*streamed, "[DONE]"]) == folded_whole(whole)
+    assert last["usage"] == whole["usage"]
+
+
+@pytest.mark.parametrize("name", SHAPES)
+@given(events=answers())
+def test_answers_and_chunks_are_what_the_schemas_document(name: str, events: list[TextEvent]) -> None:
+    is_chat = name.startswith("chat")
+    (ChatCompletionResponse if is_chat else CompletionResponse).model_validate_json(
+        encoded(answer(events, SHAPES[name]))
+    )
+    for chunk in chunks(events, SHAPES[name]):
+        (ChatCompletionChunk if is_chat else CompletionResponse).model_validate_json(encoded(chunk))
+
+
+@pytest.mark.parametrize("name", ["completion", "chat"])
+@given(events=answers())
+def test_who_does_not_ask_for_logprobs_sees_null_and_no_empty_chunk(name: str, events: list[TextEvent]) -> None:
+    assert all(choice["logprobs"] is None for choice in answer(events, SHAPES[name])["choices"])
+    for choice in choices(events, SHAPES[name]):
+        assert choice["logprobs"] is None
+        assert choice["finish_reason"] or choice.get("text") or any(choice.get("delta", {}).values())
+
+
+@pytest.mark.parametrize("name", WITH_LOGPROBS)
+def test_entries_without_text_have_a_chunk(name: str) -> None:
+    head = TextEvent(0, "", 0, entries=(entry("a", -1.0), entry("b", -2.0)))
+    [*_, chunk] = choices([head], SHAPES[name])
+    assert [item["token"] for item in chunk["logprobs"]["content"]] == ["a", "b"]
+    assert chunk["finish_reason"] is None
+
+
+@pytest.mark.parametrize("name", WITH_LOGPROBS)
+def test_entries_come_with_their_text_and_those_of_the_end_are_not_lost(name: str) -> None:
+    text = TextEvent(0, "a", 1, entries=(entry("a", -1.0, offset=0),))
+    end = TextEvent(0, "b", 2, FinishReason.STOP, entries=(entry("b", -2.0, offset=1), entry("<|end|>", -3.0)))
+    told = {
+        choice.get("text", choice.get("delta", {}).get("content")): [
+            item["token"] for item in choice["logprobs"]["content"]
+        ]
+        for choice in choices([text, end], SHAPES[name])
+        if choice["logprobs"] is not None
+    }
+    assert told == {"a": ["a"], "b": ["b", "<|end|>"]}
+
+
+def test_a_chunk_without_tokens_has_no_logprobs() -> None:
+    end = TextEvent(0, "", 1, FinishReason.LENGTH)
+    assert [choice["logprobs"] for choice in choices([end], SHAPES["completion with logprobs"])] == [None]
+    assert [choice["logprobs"] for choice in choices([end], SHAPES["chat with logprobs"])] == [None, None]
+
+
+def test_reasoning_has_two_names_and_is_never_content() -> None:
+    events = [TextEvent(0, "", 1, reasoning="hm"), TextEvent(0, "so", 1, FinishReason.STOP, reasoning="mm")]
+    [choice] = answer(events, SHAPES["chat"])["choices"]
+    assert choice["message"] == {
+        "role": "assistant",
+        "content": "so",
+        "reasoning_content": "hmmm",
+        "reasoning": "hmmm",
+    }
+    assert [choice["delta"] for choice in choices(events, SHAPES["chat"])] == [
+        {"role": "assistant", "content": ""},
+        {"reasoning_content": "hm", "reasoning": "hm"},
+        {"reasoning_content": "mm", "reasoning": "mm"},
+        {"content": "so"},
+        {},
+    ]
+
+
+def test_an_answer_without_reasoning_does_not_name_it() -> None:
+    [choice] = answer([TextEvent(0, "so", 1, FinishReason.STOP)], SHAPES["chat"])["choices"]
+    assert choice["message"] == {"role": "assistant", "content": "so"}
