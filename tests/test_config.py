@@ -78,6 +78,18 @@ def test_a_model_in_the_environment_is_plain_text(monkeypatch: pytest.MonkeyPatc
     assert load_settings({}).models == ("my model.gguf",)
 
 
+def test_a_list_is_a_list_in_the_file_and_of_repeated_flags_and_json_in_the_environment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    write_file("content-filter = ['a, b', '\\d{3}']")
+    assert load_settings({}).content_filter == ("a, b", r"\d{3}")
+
+    monkeypatch.setenv("OCTAVO_CONTENT_FILTER", r'["[a-z]", "\\d"]')
+    assert load_settings({}).content_filter == ("[a-z]", r"\d")
+
+    assert load_settings({"content_filter": ["[", "c"]}).content_filter == ("[", "c")
+
+
 def test_sizes_may_have_units() -> None:
     assert load_settings({"max_body": "2MiB"}).max_body == 2 * 2**20
     assert load_settings({"max_body": "1000"}).max_body == 1000
@@ -97,11 +109,16 @@ def test_the_name_of_a_log_level_may_be_in_any_case() -> None:
         ("", {}, {"slots": "257"}, "--slots '257': must be less than or equal to 256."),
         ("", {}, {"ctx": "0"}, "--ctx '0': must be greater than or equal to 2."),
         ("", {}, {"drain_timeout": "inf"}, "--drain-timeout 'inf': must be a finite number."),
+        ("", {}, {"request_timeout": "0"}, "--request-timeout '0': must be greater than 0."),
+        ("", {"OCTAVO_CONTENT_FILTER": "[a-z]"}, {}, "OCTAVO_CONTENT_FILTER '[a-z]': must be a list; in the env"),
+        ("", {"OCTAVO_CONTENT_FILTER": "3"}, {}, "OCTAVO_CONTENT_FILTER '3': must be a list; in the env"),
+        ("content_filter = [3]", {}, {}, "content_filter in octavo.toml 3: must be a valid string."),
         ("", {}, {"engine": "vllm"}, "--engine 'vllm': this engine is not yet supported"),
         ("", {}, {"models": ["hf:a/b"]}, "MODEL 'hf:a/b': downloads from Hugging Face are not yet supported"),
         ("", {}, {"models": ["a", "b"]}, "MODEL 'a' 'b': more than one model is not yet supported."),
         ("", {}, {"scripted_text": "x"}, "The llama engine has no --scripted-text."),
         ("threads = 2", {}, {"engine": "scripted"}, "The scripted engine has no --threads."),
+        ("deterministic = true", {}, {"engine": "scripted"}, "The scripted engine has no --deterministic."),
         ("prt = 1\nhots = 2", {}, {}, "Unknown settings in octavo.toml: prt, hots."),
         ("config = 'x'", {}, {}, "Unknown settings in octavo.toml: config."),
         ("port = ", {}, {}, "The settings file octavo.toml is not TOML:"),

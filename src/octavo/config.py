@@ -4,6 +4,7 @@ The option `drain_timeout` is `drain-timeout = 10` (or `drain_timeout = 10`) in 
 environment and `--drain-timeout 10` on the command line. The environment is read here and nowhere else.
 """
 
+import json
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,7 +30,7 @@ MAX_SLOTS = 256
 """llama.cpp's LLAMA_MAX_SEQ."""
 MAX_CONTEXT = 2**22
 """Times MAX_SLOTS, this still fits llama.cpp's 32-bit cell count."""
-LLAMA_ONLY = frozenset({"threads", "token_budget", "cache_type_k", "cache_type_v"})
+LLAMA_ONLY = frozenset({"threads", "token_budget", "cache_type_k", "cache_type_v", "deterministic"})
 
 SERVER = "Server"
 MODEL = "Model"
@@ -84,13 +85,30 @@ class Settings(BaseSettings):
     cache_type_v: str | None = _option(
         None, "Type of the KV cache's values: the same names.", panel=MODEL, metavar="TYPE", min_length=1
     )
+    deterministic: bool = _option(
+        False, "The same request gives the same bits, whatever else runs; costs throughput.", panel=MODEL
+    )
 
     host: str = _option("127.0.0.1", "Address to listen on.", panel=SERVER, metavar="HOST", min_length=1)
     port: int = _option(8080, "Port to listen on; 0 is any free one.", panel=SERVER, metavar="PORT", ge=0, le=65535)
     strict: bool = _option(False, "Refuse unknown request fields instead of naming them in a header.", panel=SERVER)
+    content_filter: Annotated[tuple[str, ...], NoDecode] = _option(
+        (),
+        "Regular expression that ends an answer before its match; may be given several times.",
+        panel=SERVER,
+        metavar="PATTERN",
+    )
+    request_timeout: float | None = _option(
+        None,
+        "Time that a request gets, waiting included; then it ends with its text so far.",
+        panel=SERVER,
+        metavar="SECONDS",
+        gt=0,
+        allow_inf_nan=False,
+    )
     drain_timeout: float = _option(
         30.0,
-        "Time that running requests get when the server is told to stop.",
+        "Time that running requests get when the server is told to stop; then they end with their text so far.",
         panel=SERVER,
         metavar="SECONDS",
         ge=0,
@@ -112,6 +130,8 @@ class Settings(BaseSettings):
     max_prompts: int = _option(256, "Prompts.", panel=LIMITS, metavar="N", ge=1)
     max_stop_strings: int = _option(16, "Stop strings.", panel=LIMITS, metavar="N", ge=1)
     max_stop_length: int = _option(256, "Characters of a stop string.", panel=LIMITS, metavar="N", ge=1)
+    max_stop_tokens: int = _option(64, "Stop tokens.", panel=LIMITS, metavar="N", ge=1)
+    max_top_logprobs: int = _option(20, "Most probable tokens told with each.", panel=LIMITS, metavar="N", ge=0)
     max_queue_per_slot: int = _option(
         4, "Sequences that wait for each slot; more are refused with 503.", panel=LIMITS, metavar="N", ge=0
     )
@@ -160,6 +180,18 @@ class Settings(BaseSettings):
             raise ValueError("downloads from Hugging Face are not yet supported; give the path of a .gguf file")
         return models
 
+    @field_validator("content_filter", mode="before")
+    @classmethod
+    def _read_list(cls, value: object) -> object:
+        """Text is from the environment; a pattern may hold any character, so there is none to split it at."""
+        try:
+            given = json.loads(value) if isinstance(value, str) else value
+        except json.JSONDecodeError:
+            given = None
+        if not isinstance(given, list | tuple):
+            raise ValueError("must be a list; in the environment, a JSON list")
+        return given
+
     @field_validator("engine", mode="before")
     @classmethod
     def _refuse_later_engines(cls, engine: object) -> object:
@@ -183,13 +215,17 @@ class Settings(BaseSettings):
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """An option as the command line shows it. metavar: None for a switch. default: as text, or None."""
+    """An option as the command line shows it. metavar: None for a switch. default: as text, or None.
+
+    is_list: it has any number of values.
+    """
 
     name: str
     help: str
     panel: str
     metavar: str | None
     default: str | None
+    is_list: bool
 
     @property
     def flag(self) -> str:
@@ -209,7 +245,14 @@ def options() -> Iterator[Option]:
     for name, field in Settings.model_fields.items():
         shown = field.json_schema_extra
         assert isinstance(shown, dict)
-        yield Option(name, field.description or "", str(shown["panel"]), _text(shown["metavar"]), _default_text(field))
+        yield Option(
+            name,
+            field.description or "",
+            panel=str(shown["panel"]),
+            metavar=_text(shown["metavar"]),
+            default=_default_text(field),
+            is_list=isinstance(field.default, tuple),
+        )
 
 
 def flag_of(name: str) -> str:

@@ -5,27 +5,13 @@ import shlex
 import signal
 import socket
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
-import httpx
 import pytest
 
-from support.processes import are_gone, run_octavo, serving
+from support.processes import run_octavo, serving
 
-ENDLESS = {"model": "scripted", "prompt": "hi", "max_tokens": 4000, "ignore_eos": True, "stream": True}
-SLOW = ("--scripted-delay", "0.05")
 READY = "Ctrl-C stops the server"
-
-
-@contextmanager
-def open_stream(client: httpx.Client) -> Iterator[Iterator[str]]:
-    """The lines of an endless completion, of which the first one has come."""
-    with client.stream("POST", "/v1/completions", json=ENDLESS) as response:
-        lines = response.iter_lines()
-        assert next(lines).startswith("data: ")
-        yield lines
 
 
 def test_a_served_model_answers_over_http(tmp_path: Path) -> None:
@@ -99,6 +85,9 @@ def test_a_port_in_use_is_said_and_nothing_is_left_running(tmp_path: Path) -> No
         (("--port", "99999"), "--port '99999': must be less than or equal to 65535."),
         (("--slots", "many"), "--slots 'many': must be a valid integer"),
         (("--drain-timeout", "nan"), "--drain-timeout 'nan': must be a finite number."),
+        (("--request-timeout", "0"), "--request-timeout '0': must be greater than 0."),
+        (("--content-filter", "fine", "--content-filter", "(", "--engine", "scripted"), "'('"),
+        (("--engine", "scripted", "--deterministic"), "The scripted engine has no --deterministic."),
         (("--engine", "scripted", "a.gguf"), "The scripted engine takes no MODEL; --alias names it."),
         (("--config", "none.toml"), "The settings file none.toml cannot be read: No such file or directory."),
         (("--host", "256.1.1.1", "--engine", "scripted"), "--host '256.1.1.1': no such address"),
@@ -161,95 +150,3 @@ def test_a_server_whose_engine_dies_again_and_again_lives_and_says_not_ready(tmp
         server.send(signal.SIGTERM)
 
         assert server.wait() == 0
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_an_idle_server_and_its_engine(tmp_path: Path, number: signal.Signals) -> None:
-    with serving(folder=tmp_path) as server:
-        children = server.wait_for(READY).children()
-        server.send(number)
-
-        assert server.wait() == 0
-        assert children
-        assert are_gone(children)
-        assert "Traceback" not in server.log
-
-
-def test_a_signal_while_the_model_loads_ends_the_server_and_its_engine(tmp_path: Path) -> None:
-    with serving("--scripted-load-delay", "600", folder=tmp_path) as server:
-        children = server.wait_for("Loading scripted").children()
-        server.send(signal.SIGTERM)
-
-        assert server.wait() == 0
-        assert are_gone(children)
-
-
-def test_a_running_request_ends_whole_after_the_signal_while_new_ones_are_refused(tmp_path: Path) -> None:
-    with serving(*SLOW, folder=tmp_path) as server, server.wait_for(READY).client() as client:
-        body = {**ENDLESS, "max_tokens": 100}
-        with client.stream("POST", "/v1/completions", json=body) as response:
-            lines = response.iter_lines()
-            next(lines)
-            server.send(signal.SIGTERM)
-            with server.client() as other:
-                while other.get("/ready").status_code == 200:
-                    pass
-                assert other.get("/health").status_code == 200
-                refused = other.post("/v1/completions", json=body)
-            rest = list(lines)
-
-        assert refused.status_code == 503
-        assert refused.headers["retry-after"]
-        assert "data: [DONE]" in rest
-        assert server.wait() == 0
-
-
-def test_open_streams_end_with_an_error_when_the_drain_timeout_is_over(tmp_path: Path) -> None:
-    with serving(*SLOW, "--drain-timeout", "0.2", folder=tmp_path) as server, server.wait_for(READY).client() as client:
-        children = server.children()
-        with open_stream(client) as first, open_stream(client) as second:
-            server.send(signal.SIGTERM)
-            ends = [list(first), list(second)]
-
-        assert server.wait() == 0
-        assert are_gone(children)
-        for lines in ends:
-            assert lines[-2].startswith('data: {"error"')
-            assert "data: [DONE]" not in lines
-
-
-def test_a_client_that_does_not_read_cannot_keep_the_server_alive(tmp_path: Path) -> None:
-    text = "x" * 100_000
-    arguments = ("--scripted-text", text, "--scripted-piece-bytes", "50000", "--drain-timeout", "0.2")
-    with (
-        serving(*arguments, folder=tmp_path) as server,
-        server.wait_for(READY).client() as client,
-        open_stream(client),
-    ):
-        server.send(signal.SIGTERM)
-
-        assert server.wait() == 0
-
-
-def test_a_second_signal_ends_the_server_without_waiting_for_its_streams(tmp_path: Path) -> None:
-    arguments = (*SLOW, "--drain-timeout", "3600")
-    with serving(*arguments, folder=tmp_path) as server, server.wait_for(READY).client() as client:
-        children = server.children()
-        with open_stream(client):
-            server.send(signal.SIGTERM)
-            with server.client() as other:
-                while other.get("/ready").status_code == 200:
-                    pass
-            server.send(signal.SIGTERM)
-
-            assert server.wait() == 128 + signal.SIGTERM
-        assert are_gone(children)
-
-
-def test_the_engine_does_not_outlive_a_server_that_is_killed(tmp_path: Path) -> None:
-    with serving(folder=tmp_path) as server:
-        children = server.wait_for(READY).children()
-        server.kill()
-        server.wait()
-
-        assert are_gone(children)

@@ -1,11 +1,12 @@
 """From settings to specs and limits."""
 
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
 from octavo.cli.demo import find_demo_model
-from octavo.cli.wiring import limits_of, llama_spec, model_file, scripted_spec
+from octavo.cli.wiring import content_filter, limits_of, llama_spec, model_file, scripted_spec
 from octavo.config import Settings
 from octavo.core.limits import Limits
 from octavo.engine.specs import LlamaSpec, ScriptedSpec
@@ -52,7 +53,9 @@ def test_what_is_not_set_of_the_llama_engine_is_left_to_the_machine() -> None:
 
 
 def test_what_is_set_of_the_llama_engine_is_passed_on() -> None:
-    settings = Settings(ctx=64, slots=2, threads=3, token_budget=99, cache_type_k="q8_0", cache_type_v="f16")
+    settings = Settings(
+        ctx=64, slots=2, threads=3, token_budget=99, cache_type_k="q8_0", cache_type_v="f16", deterministic=True
+    )
 
     assert llama_spec(settings, Path("/m.gguf")) == LlamaSpec(
         path="/m.gguf",
@@ -62,7 +65,24 @@ def test_what_is_set_of_the_llama_engine_is_passed_on() -> None:
         token_budget=99,
         cache_type_k="q8_0",
         cache_type_v="f16",
+        deterministic=True,
     )
+
+
+def test_every_limit_can_be_set() -> None:
+    values = {field.name: number for number, field in enumerate(fields(Limits), 2)}
+
+    assert limits_of(Settings(**values)) == Limits(**values)
+
+
+def test_without_a_pattern_nothing_is_filtered() -> None:
+    assert content_filter(Settings()) is None
+    assert content_filter(Settings(content_filter=("secret",))) is not None
+
+
+def test_a_pattern_that_is_none_is_an_error_that_names_it() -> None:
+    with pytest.raises(ConfigError, match=r"^--content-filter: .*'\(oh'"):
+        content_filter(Settings(content_filter=("fine", "(oh")))
 
 
 def test_a_model_file_is_found_from_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,101 +1,27 @@
-"""A job's choices as one stream: admission, order, cancellation, errors, and what the metrics are told."""
+"""A job's choices as one stream: admission, order, the client's going away, and errors."""
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncGenerator
+from dataclasses import replace
 
 import pytest
 from prometheus_client import CollectorRegistry
+from service_builders import PuppetEngine, abandon, job_of, start, turns
 
 from octavo.core.limits import Limits
-from octavo.core.output import FinishReason, TextEvent, TokenChunk
+from octavo.core.output import FinishReason, TextEvent
 from octavo.core.request import Choice, GenerationRequest
 from octavo.core.sampling import SamplingParams
-from octavo.engine.base import EngineHealth, EngineInfo, EngineState
-from octavo.engine.scripted import ByteTokenizer, ScriptedEngine
+from octavo.engine.scripted import ScriptedEngine
 from octavo.engine.specs import ScriptedSpec
 from octavo.errors import EngineError, EngineUnavailable, Overloaded
 from octavo.service import GenerationJob, GenerationService, ServedModel
 from octavo.telemetry import Metrics
 
 
-class PuppetEngine:
-    """Gives each request the chunks that the test sends, and remembers which requests were opened and closed."""
-
-    def __init__(self, num_slots: int = 8) -> None:
-        self.info = EngineInfo(context_length=100, num_slots=num_slots, chat_template=None, fingerprint="fp")
-        self.tokenizer = ByteTokenizer(())
-        self.num_waiting = 0
-        self.opened: list[str] = []
-        self.closed: list[str] = []
-        self._items: defaultdict[str, asyncio.Queue[TokenChunk | Exception | None]] = defaultdict(asyncio.Queue)
-
-    def send(self, request_id: str, text: str, finish_reason: FinishReason | None = None) -> None:
-        self._items[request_id].put_nowait(TokenChunk(tuple(text.encode()), finish_reason))
-
-    def fail(self, request_id: str, error: Exception) -> None:
-        self._items[request_id].put_nowait(error)
-
-    def end_silently(self, request_id: str) -> None:
-        self._items[request_id].put_nowait(None)
-
-    async def generate(self, request: GenerationRequest) -> AsyncGenerator[TokenChunk, None]:
-        self.opened.append(request.id)
-        try:
-            while (item := await self._items[request.id].get()) is not None:
-                if isinstance(item, Exception):
-                    raise item
-                yield item
-        finally:
-            await asyncio.sleep(0)  # to close takes a turn of the loop
-            self.closed.append(request.id)
-
-    def health(self) -> EngineHealth:
-        return EngineHealth(EngineState.READY, num_waiting=self.num_waiting)
-
-    async def close(self) -> None:
-        self._items.clear()
-
-
-def job_of(
-    engine: PuppetEngine | ScriptedEngine, num_choices: int = 1, *, stop: tuple[str, ...] = (), name: str = "r"
-) -> GenerationJob:
-    requests = [GenerationRequest(f"{name}{index}", (65,), 50, SamplingParams()) for index in range(num_choices)]
-    choices = tuple(Choice(index, request, stop) for index, request in enumerate(requests))
-    return GenerationJob(name, ServedModel("m", engine, 0), choices, num_prompt_tokens=1)
-
-
 @pytest.fixture
-def registry() -> CollectorRegistry:
-    return CollectorRegistry()
-
-
-@pytest.fixture
-def service(registry: CollectorRegistry) -> GenerationService:
-    return GenerationService(Metrics(registry), Limits(max_queue_per_slot=2))
-
-
-async def start(service: GenerationService, job: GenerationJob) -> "asyncio.Task[list[TextEvent]]":
-    """Reads a job to its end; its engine requests are open when this returns."""
-
-    async def read() -> list[TextEvent]:
-        return [event async for event in service.stream(job)]
-
-    task = asyncio.create_task(read())
-    await turns(5)
-    return task
-
-
-async def turns(number: int) -> None:
-    """Lets everything that is ready go on, that many times."""
-    for _ in range(number):
-        await asyncio.sleep(0)
-
-
-async def abandon(*tasks: "asyncio.Task[list[TextEvent]]") -> None:
-    for task in tasks:
-        task.cancel()
-    await asyncio.wait(tasks)
+def service() -> GenerationService:
+    return GenerationService(Metrics(CollectorRegistry()), Limits(max_queue_per_slot=2))
 
 
 async def test_engine_requests_start_in_the_order_of_the_choices(service: GenerationService) -> None:
@@ -294,7 +220,7 @@ async def test_every_way_to_end_a_job_gives_all_its_places_back(service: Generat
 async def test_models_have_queues_of_their_own(service: GenerationService) -> None:
     full, free = PuppetEngine(num_slots=1), PuppetEngine(num_slots=1)
     job = job_of(free)
-    other = GenerationJob(job.id, ServedModel("other", free, 0), job.choices, job.num_prompt_tokens)
+    other = replace(job, model=ServedModel("other", free, 0))
     tasks = [await start(service, job_of(full, 3)), await start(service, other)]
     assert free.opened == ["r0"]
     await abandon(*tasks)
@@ -304,45 +230,8 @@ async def test_a_reader_that_does_not_read_stops_the_engine_streams(service: Gen
     engine = ScriptedEngine(ScriptedSpec(text="x" * 10_000, piece_bytes=1, context_length=20_000))
     requests = [GenerationRequest(str(index), (65,), 10_000, SamplingParams(), ignore_eos=True) for index in range(4)]
     choices = tuple(Choice(index, request) for index, request in enumerate(requests))
-    events = service.stream(GenerationJob("r", ServedModel("m", engine, 0), choices, 1))
+    events = service.stream(GenerationJob("r", ServedModel("m", engine, 0), choices, 1, n=4, best_of=4))
     await anext(events)
     await turns(30_000)
     assert engine.health().num_running == 4
     await events.aclose()
-
-
-async def test_the_metrics_count_a_shared_prompt_once_and_the_tokens_of_every_choice(
-    service: GenerationService, registry: CollectorRegistry
-) -> None:
-    engine = PuppetEngine()
-    task = await start(service, job_of(engine, 2))
-    engine.send("r0", "abc")
-    engine.send("r0", "d", FinishReason.LENGTH)
-    engine.send("r1", "e", FinishReason.LENGTH)
-    await task
-    assert registry.get_sample_value("octavo_prompt_tokens_total", {"model": "m"}) == 1
-    assert registry.get_sample_value("octavo_generation_tokens_total", {"model": "m"}) == 5
-    assert registry.get_sample_value("octavo_time_to_first_token_seconds_count", {"model": "m"}) == 1
-    assert registry.get_sample_value("octavo_time_per_output_token_seconds_count", {"model": "m"}) == 1
-
-
-async def test_the_metrics_of_a_cancelled_job_hold_what_was_generated(
-    service: GenerationService, registry: CollectorRegistry
-) -> None:
-    engine = PuppetEngine()
-    events = service.stream(job_of(engine))
-    engine.send("r0", "ab")
-    await anext(events)
-    await events.aclose()
-    assert registry.get_sample_value("octavo_generation_tokens_total", {"model": "m"}) == 2
-    assert registry.get_sample_value("octavo_time_per_output_token_seconds_count", {"model": "m"}) == 1
-
-
-async def test_a_refused_job_is_not_in_the_token_metrics(
-    service: GenerationService, registry: CollectorRegistry
-) -> None:
-    engine = PuppetEngine()
-    engine.num_waiting = 100
-    with pytest.raises(Overloaded):
-        await anext(service.stream(job_of(engine)))
-    assert registry.get_sample_value("octavo_prompt_tokens_total", {"model": "m"}) is None

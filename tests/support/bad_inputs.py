@@ -120,7 +120,6 @@ BAD_VALUES_OF: dict[str, dict[str, tuple[str, ...]]] = {
             '{"a": "\\ud800"}',
             '{"messages": []}',
             '{"a": 1, "tools": null}',
-            '{"documents": []}',
             '{"bos_token": ""}',
             '{"eos_token": "x"}',
         ),

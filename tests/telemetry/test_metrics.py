@@ -27,12 +27,14 @@ def test_requests_are_counted_by_endpoint_and_status_and_timed_by_endpoint() -> 
 def test_tokens_and_their_times_are_kept_for_each_model() -> None:
     metrics = Metrics(CollectorRegistry())
     metrics.count_prompt_tokens("a", 7)
+    metrics.count_cached_prompt_tokens("a", 5)
     metrics.count_generation_tokens("a", 3)
     metrics.count_generation_tokens("b", 4)
     metrics.observe_time_to_first_token("a", 0.5)
     metrics.observe_time_per_output_token("a", 0.25)
     samples = samples_of(metrics)
     assert samples["octavo_prompt_tokens_total", ("a",)] == 7
+    assert samples["octavo_cached_prompt_tokens_total", ("a",)] == 5
     assert samples["octavo_generation_tokens_total", ("a",)] == 3
     assert samples["octavo_generation_tokens_total", ("b",)] == 4
     assert samples["octavo_time_to_first_token_seconds_sum", ("a",)] == 0.5

@@ -41,6 +41,8 @@ def _parameter(option: Option) -> inspect.Parameter:
         off = option.flag.replace("--", "--no-", 1)
         shown = typer.Option(f"{option.flag}/{off}", help=option.help, rich_help_panel=option.panel)
         annotation = Annotated[bool | None, shown]
+    elif option.is_list:
+        annotation = Annotated[list[str] | None, _valued(option)]
     else:
         annotation = Annotated[str | None, _valued(option)]
     return inspect.Parameter(option.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Coroutine, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import uvicorn
@@ -15,12 +15,13 @@ from octavo.cli.screen import ConsoleScreen, LogScreen, Place, Screen
 from octavo.cli.signals import StopSignals
 from octavo.cli.wiring import Parts, build_parts
 from octavo.config import Settings
+from octavo.service import GenerationService
 from octavo.telemetry import configure_logging
 
 KEEP_ALIVE = 30
 """Seconds. Longer than clients keep a connection for later use, so that theirs is the side that closes."""
 LAST_WORDS = 1
-"""Seconds for answers to leave the process after the engine has ended them."""
+"""Seconds for answers to leave the process after they have been ended."""
 HEALTH_INTERVAL = 0.1
 SIGNAL_EXIT = 128
 
@@ -47,9 +48,7 @@ async def _serve(parts: Parts, listener: Listener, screen: Screen, drain_timeout
     try:
         await _until(signals.stop, _start(parts, place, screen))
         await signals.stop.wait()
-        await _until(signals.force, asyncio.wait_for(drain.drained(), drain_timeout))
-    except TimeoutError:
-        pass  # what still runs is ended with the engine
+        await _until(signals.force, _drain(drain, parts.service, drain_timeout))
     finally:
         await _until(signals.force, parts.engine.close())
         server.stop(at_once=signals.force.is_set())
@@ -102,6 +101,16 @@ async def _start(parts: Parts, place: Place, screen: Screen) -> None:
     finally:
         ready.cancel()
     screen.welcome(place, parts.engine.info)
+
+
+async def _drain(drain: Drain, service: GenerationService, seconds: float) -> None:
+    """Let requests end; those that still run after so many seconds are cancelled, and get a moment to say so."""
+    try:
+        await asyncio.wait_for(drain.drained(), seconds)
+    except TimeoutError:
+        service.cancel_all()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(drain.drained(), LAST_WORDS)
 
 
 async def _until(event: asyncio.Event, work: Coroutine[Any, Any, None]) -> None:

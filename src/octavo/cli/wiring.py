@@ -10,12 +10,13 @@ from prometheus_client import CollectorRegistry
 
 from octavo.api.app import create_app
 from octavo.cli.demo import find_demo_model
-from octavo.config import Settings
+from octavo.config import Settings, flag_of
 from octavo.core.limits import Limits
 from octavo.engine.specs import EngineSpec, LlamaSpec, ScriptedSpec
 from octavo.engine.worker import WorkerEngine
 from octavo.errors import ConfigError
 from octavo.service import GenerationService, ModelRegistry, ServedModel
+from octavo.streaming import ContentFilter
 from octavo.telemetry import Metrics
 
 
@@ -26,6 +27,7 @@ class Parts:
     model_id: str
     file: Path | None
     engine: WorkerEngine
+    service: GenerationService
     app: FastAPI
 
 
@@ -35,14 +37,17 @@ def build_parts(settings: Settings) -> Parts:
     engine = build_engine(settings, file)
     model_id = settings.alias or (file.name.removesuffix(".gguf") if file else "scripted")
     limits, metrics = limits_of(settings), Metrics(CollectorRegistry())
+    service = GenerationService(
+        metrics, limits, content_filter=content_filter(settings), request_timeout=settings.request_timeout
+    )
     app = create_app(
         models=ModelRegistry([ServedModel(model_id, engine, int(time.time()))]),
-        service=GenerationService(metrics, limits),
+        service=service,
         metrics=metrics,
         limits=limits,
         is_strict=settings.strict,
     )
-    return Parts(model_id, file, engine, app)
+    return Parts(model_id, file, engine, service, app)
 
 
 def model_file(settings: Settings) -> Path | None:
@@ -75,6 +80,7 @@ def llama_spec(settings: Settings, file: Path) -> LlamaSpec:
         token_budget=settings.token_budget,
         cache_type_k=settings.cache_type_k,
         cache_type_v=settings.cache_type_v,
+        deterministic=settings.deterministic,
     )
 
 
@@ -92,6 +98,16 @@ def scripted_spec(settings: Settings) -> EngineSpec:
     return msgspec.structs.replace(spec, **{name: size for name, size in sizes.items() if size is not None})
 
 
+def content_filter(settings: Settings) -> ContentFilter | None:
+    """None where nothing is filtered. Raises ConfigError for a bad pattern."""
+    if not settings.content_filter:
+        return None
+    try:
+        return ContentFilter(settings.content_filter)
+    except ValueError as error:
+        raise ConfigError(f"{flag_of('content_filter')}: {error}") from error
+
+
 def limits_of(settings: Settings) -> Limits:
     return Limits(
         max_body=int(settings.max_body),
@@ -100,5 +116,7 @@ def limits_of(settings: Settings) -> Limits:
         max_prompts=settings.max_prompts,
         max_stop_strings=settings.max_stop_strings,
         max_stop_length=settings.max_stop_length,
+        max_stop_tokens=settings.max_stop_tokens,
+        max_top_logprobs=settings.max_top_logprobs,
         max_queue_per_slot=settings.max_queue_per_slot,
     )

@@ -2,61 +2,99 @@
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from dataclasses import dataclass
 
 from octavo.core.limits import Limits
-from octavo.core.output import TextEvent
+from octavo.core.output import FinishReason, TextEvent
 from octavo.core.request import Choice
 from octavo.engine.base import Engine
-from octavo.errors import EngineError
 from octavo.service.admission import Admission, Ticket
+from octavo.service.best_of import best_of_each_prompt
+from octavo.service.deadline import Deadline, Deadlines
 from octavo.service.job import GenerationJob
 from octavo.service.merge import merge
-from octavo.service.meter import ChoiceMeter, JobMeter
-from octavo.streaming import ChoiceStream
+from octavo.service.meter import JobMeter
+from octavo.streaming import ChoiceStream, ContentFilter
 from octavo.telemetry.metrics import Metrics
 
 
 class GenerationService:
-    """Runs jobs: admission, one engine request for each choice, and their texts as one stream."""
+    """Runs jobs: admission, one engine request for each candidate, and the texts of the best ones as one stream.
 
-    def __init__(self, metrics: Metrics, limits: Limits) -> None:
+    content_filter: ends the answers in which it finds something.
+    request_timeout: seconds from a job's admission after which its choices are ended; None is never.
+    """
+
+    def __init__(
+        self,
+        metrics: Metrics,
+        limits: Limits,
+        *,
+        content_filter: ContentFilter | None = None,
+        request_timeout: float | None = None,
+    ) -> None:
         self._metrics = metrics
         self._admission = Admission(limits)
+        self._content_filter = content_filter
+        self._deadlines = Deadlines(request_timeout)
 
-    async def stream(self, job: GenerationJob) -> AsyncGenerator[TextEvent, None]:
+    def stream(self, job: GenerationJob) -> AsyncGenerator[TextEvent, None]:
         """Yield the events of all choices in order of arrival; each choice's last one has its finish reason.
 
+        Where more candidates are generated than choices are asked for, the choices of a prompt come once all its
+        candidates have ended, best first.
         Closing the stream cancels the job: when `aclose` returns, every engine request of it is closed. The first
         error of a choice closes the others and is raised.
         Raises Overloaded before the first event, EngineUnavailable and EngineError at any time.
         """
-        with self._admission.admit(job.model, len(job.choices)) as ticket:
-            meter = JobMeter(self._metrics, job)
-            choices = (_events(job.model.engine, choice, meter.choice(), ticket) for choice in job.choices)
+        candidates = self._candidates(job)
+        if job.best_of == job.n:
+            return candidates
+        return best_of_each_prompt(candidates, n=job.n, best_of=job.best_of)
+
+    def cancel_all(self) -> None:
+        """End every choice that runs, waits or is asked for from now on with its text so far, as cancelled."""
+        self._deadlines.expire_all()
+
+    async def _candidates(self, job: GenerationJob) -> AsyncGenerator[TextEvent, None]:
+        with (
+            self._admission.admit(job.model, len(job.choices)) as ticket,
+            self._deadlines.deadline() as deadline,
+            JobMeter(self._metrics, job) as meter,
+        ):
+            admitted = _AdmittedJob(job.model.engine, self._content_filter, meter, ticket, deadline)
             # No job fills more than the slots: the queue is for others, who get the slots that fall free in turn.
-            async with aclosing(merge(choices, max_open=ticket.num_places)) as events:
+            async with aclosing(merge(map(admitted.events, job.choices), max_open=ticket.num_places)) as events:
                 async for event in events:
                     yield event
 
 
-async def _events(
-    engine: Engine, choice: Choice, meter: ChoiceMeter, ticket: Ticket
-) -> AsyncGenerator[TextEvent, None]:
-    """The events of one choice. Its place in the engine is free before its last event is given out."""
-    stream = ChoiceStream(choice.index, engine.tokenizer.vocabulary, choice.stop)
-    try:
-        async with aclosing(engine.generate(choice.request)) as chunks:
-            async for chunk in chunks:
-                meter.count(len(chunk.tokens))
-                event = stream.push(chunk)
-                if stream.is_finished:
-                    break
-                if event is not None:
-                    yield event
-            else:
-                raise EngineError("The engine ended an answer without saying why.")
-    finally:
-        meter.end()
-    ticket.leave()
-    assert event is not None  # a choice that finishes says so
-    yield event
+@dataclass(frozen=True, slots=True)
+class _AdmittedJob:
+    engine: Engine
+    content_filter: ContentFilter | None
+    meter: JobMeter
+    ticket: Ticket
+    deadline: Deadline
+
+    async def events(self, choice: Choice) -> AsyncGenerator[TextEvent, None]:
+        """The events of one choice. Its place in the engine is free before its last event is given out."""
+        stream = ChoiceStream(choice, self.engine.tokenizer.vocabulary, self.content_filter)
+        meter = self.meter.choice(choice)
+        event: TextEvent | None = None
+        try:
+            async with aclosing(self.engine.generate(choice.request)) as chunks:
+                while not stream.is_finished:
+                    if event is not None:
+                        yield event
+                    chunk = await self.deadline.next_of(chunks)
+                    if chunk is None:
+                        event = stream.end(FinishReason.CANCELLED)
+                    else:
+                        meter.count(chunk)
+                        event = stream.push(chunk)
+        finally:
+            meter.end()
+        self.ticket.leave()
+        assert event is not None  # a choice that finishes says so
+        yield event

@@ -9,10 +9,12 @@ from octavo.service.models import ServedModel
 
 @dataclass(frozen=True, slots=True)
 class GenerationJob:
-    """All choices of one request.
+    """All candidates of one request.
 
-    choices: ordered by index (prompt_index * n + sample_index).
+    choices: best_of for each prompt, ordered by index (prompt_index * best_of + sample_index).
     num_prompt_tokens: of all prompts; a prompt shared by several samples counts once.
+    n: how many of a prompt's best_of candidates are given back. Where they are fewer, every choice's request asks for
+        the log-probabilities of its output.
     user: the end user on whose behalf the client asks, where it says so.
     """
 
@@ -20,6 +22,8 @@ class GenerationJob:
     model: ServedModel
     choices: tuple[Choice, ...]
     num_prompt_tokens: int
+    n: int
+    best_of: int
     user: str | None = None
 
 

@@ -38,6 +38,9 @@ class Metrics:
     def count_prompt_tokens(self, model: str, num_tokens: int) -> None:
         self._tokens.prompt.labels(model).inc(num_tokens)
 
+    def count_cached_prompt_tokens(self, model: str, num_tokens: int) -> None:
+        self._tokens.cached.labels(model).inc(num_tokens)
+
     def count_generation_tokens(self, model: str, num_tokens: int) -> None:
         self._tokens.generation.labels(model).inc(num_tokens)
 
@@ -65,6 +68,12 @@ class _TokenMetrics:
     def __init__(self, registry: CollectorRegistry) -> None:
         self.prompt = Counter(
             "octavo_prompt_tokens", "Prompt tokens of admitted requests.", ["model"], registry=registry
+        )
+        self.cached = Counter(
+            "octavo_cached_prompt_tokens",
+            "Prompt tokens of requests that have ended, found computed.",
+            ["model"],
+            registry=registry,
         )
         self.generation = Counter("octavo_generation_tokens", "Tokens generated.", ["model"], registry=registry)
         self.time_to_first = Histogram(

@@ -1,0 +1,81 @@
+"""What the metrics are told of a job."""
+
+import pytest
+from prometheus_client import CollectorRegistry
+from service_builders import PuppetEngine, job_of, start
+
+from octavo.core.limits import Limits
+from octavo.core.output import FinishReason
+from octavo.errors import Overloaded
+from octavo.service import GenerationService
+from octavo.telemetry import Metrics
+
+
+@pytest.fixture
+def registry() -> CollectorRegistry:
+    return CollectorRegistry()
+
+
+@pytest.fixture
+def service(registry: CollectorRegistry) -> GenerationService:
+    return GenerationService(Metrics(registry), Limits(max_queue_per_slot=2))
+
+
+async def test_the_metrics_count_a_shared_prompt_once_and_the_tokens_of_every_choice(
+    service: GenerationService, registry: CollectorRegistry
+) -> None:
+    engine = PuppetEngine()
+    task = await start(service, job_of(engine, 2))
+    engine.send("r0", "abc")
+    engine.send("r0", "d", FinishReason.LENGTH)
+    engine.send("r1", "e", FinishReason.LENGTH)
+    await task
+    assert registry.get_sample_value("octavo_prompt_tokens_total", {"model": "m"}) == 1
+    assert registry.get_sample_value("octavo_generation_tokens_total", {"model": "m"}) == 5
+    assert registry.get_sample_value("octavo_time_to_first_token_seconds_count", {"model": "m"}) == 1
+    assert registry.get_sample_value("octavo_time_per_output_token_seconds_count", {"model": "m"}) == 1
+
+
+async def test_the_metrics_of_a_cancelled_job_hold_what_was_generated(
+    service: GenerationService, registry: CollectorRegistry
+) -> None:
+    engine = PuppetEngine()
+    events = service.stream(job_of(engine))
+    engine.send("r0", "ab")
+    await anext(events)
+    await events.aclose()
+    assert registry.get_sample_value("octavo_generation_tokens_total", {"model": "m"}) == 2
+    assert registry.get_sample_value("octavo_time_per_output_token_seconds_count", {"model": "m"}) == 1
+
+
+async def test_a_refused_job_is_not_in_the_token_metrics(
+    service: GenerationService, registry: CollectorRegistry
+) -> None:
+    engine = PuppetEngine()
+    engine.num_waiting = 100
+    with pytest.raises(Overloaded):
+        await anext(service.stream(job_of(engine)))
+    assert registry.get_sample_value("octavo_prompt_tokens_total", {"model": "m"}) is None
+
+
+async def test_prompt_tokens_found_computed_count_once_for_each_prompt_as_for_its_first_sample(
+    service: GenerationService, registry: CollectorRegistry
+) -> None:
+    engine = PuppetEngine()
+    task = await start(service, job_of(engine, 2, num_prompts=2))
+    for request_id, num_cached in (("r0", 90), ("r1", 7), ("r2", 0), ("r3", 90)):
+        engine.send(request_id, "a", num_cached=num_cached)
+        engine.send(request_id, "b", FinishReason.LENGTH)
+    await task
+    assert registry.get_sample_value("octavo_cached_prompt_tokens_total", {"model": "m"}) == 7
+
+
+async def test_a_cancelled_job_has_found_what_its_samples_had_said_until_then(
+    service: GenerationService, registry: CollectorRegistry
+) -> None:
+    engine = PuppetEngine()
+    events = service.stream(job_of(engine, 2))
+    engine.send("r1", "a", num_cached=7)
+    await anext(events)
+    await events.aclose()
+    assert registry.get_sample_value("octavo_cached_prompt_tokens_total", {"model": "m"}) == 7
