@@ -1,126 +1,143 @@
-"""A choice's text, finish reason and token count do not depend on how its tokens arrive."""
+"""A choice's text, finish reason and token count."""
 
+import codecs
 from collections.abc import Sequence
-from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from octavo.core.output import FinishReason, TextEvent, TokenChunk
-from octavo.core.vocabulary import Vocabulary
-from octavo.streaming import ChoiceStream
+from octavo.streaming import ChoiceStream, ContentFilter
+from streaming.builders import AB, END, VOCABULARY, answer_to, choice, events_of, folded
 
-VOCABULARY = Vocabulary(
-    pieces=(*(bytes([value]) for value in range(256)), b"", b"ab", "日本".encode()[1:], "a👩".encode()[:3], b"b\n"),
-    special_tokens=(),
-    eog_tokens=frozenset({256}),
-    bos_token=None,
-    adds_bos=False,
+Utf8Decoder = codecs.getincrementaldecoder("utf-8")
+CANCELLED, FILTERED, LENGTH, STOP = (
+    FinishReason.CANCELLED,
+    FinishReason.CONTENT_FILTER,
+    FinishReason.LENGTH,
+    FinishReason.STOP,
 )
-END = 256
-Answer = tuple[str, FinishReason | None, int]
 
-
-def chunks_of(tokens: Sequence[int], cuts: Sequence[int], finish_reason: FinishReason) -> list[TokenChunk]:
-    borders = [0, *sorted(cuts), len(tokens)]
-    spans = list(pairwise(borders))
-    return [
-        TokenChunk(tuple(tokens[begin:end]), finish_reason if place == len(spans) - 1 else None)
-        for place, (begin, end) in enumerate(spans)
-    ]
-
-
-def events_of(chunks: Sequence[TokenChunk], stop: Sequence[str]) -> list[TextEvent]:
-    stream = ChoiceStream(3, VOCABULARY, stop)
-    return [event for chunk in chunks if (event := stream.push(chunk)) is not None]
-
-
-def folded(events: Sequence[TextEvent]) -> Answer:
-    return "".join(event.text for event in events), events[-1].finish_reason, sum(event.num_tokens for event in events)
-
-
-tokens = st.lists(st.one_of(st.sampled_from([97, 98, END, 257, 258, 259, 260]), st.integers(0, 255)), max_size=30)
+tokens = st.lists(st.one_of(st.sampled_from([97, 98, *range(END, VOCABULARY.size)]), st.integers(0, 255)), max_size=30)
 stops = st.lists(
     st.one_of(
         st.text(alphabet="ab\n", min_size=1, max_size=4), st.sampled_from(["👩", "日", "本", "\ufffd", "a\ufffd"])
     ),
     max_size=3,
 )
-reasons = st.sampled_from([FinishReason.STOP, FinishReason.LENGTH])
 
 
-@given(tokens, stops, reasons, st.data())
-def test_any_chunking_gives_the_same_answer(
-    generated: list[int], stop: list[str], reason: FinishReason, data: st.DataObject
-) -> None:
-    cuts = data.draw(st.lists(st.integers(0, len(generated)), max_size=10))
-    whole = events_of(chunks_of(generated, [], reason), stop)
-    assert folded(events_of(chunks_of(generated, cuts, reason), stop)) == folded(whole)
+def kept(text: str, stop: Sequence[str], *, includes_stop: bool) -> str:
+    """The reference: look at the whole text."""
+    found = [(start, start + len(string) * includes_stop) for string in stop if (start := text.find(string)) >= 0]
+    return text[: min(found)[1]] if found else text
 
 
-@given(tokens, stops, reasons)
+@given(tokens, stops, st.booleans(), st.sampled_from([STOP, LENGTH]))
 def test_the_answer_is_the_decoded_text_up_to_the_first_stop_string(
-    generated: list[int], stop: list[str], reason: FinishReason
+    generated: list[int], stop: list[str], includes_stop: bool, reason: FinishReason
 ) -> None:
     text = b"".join(VOCABULARY.pieces[token] for token in generated).decode(errors="replace")
-    starts = [start for string in stop if (start := text.find(string)) >= 0]
-    events = events_of(chunks_of(generated, range(len(generated)), reason), stop)
-    answer, finish_reason, num_tokens = folded(events)
-    assert answer == text[: min(starts, default=len(text))]
-    assert finish_reason is (FinishReason.STOP if starts else reason)
-    assert num_tokens == len(generated) or starts
+    answer = folded(events_of(choice(stop=stop, includes_stop=includes_stop), generated, reason=reason))
+    is_stopped = any(string in text for string in stop)
+    assert answer.text == kept(text, stop, includes_stop=includes_stop)
+    assert answer.finish_reason is (STOP if is_stopped else reason)
+    assert answer.num_tokens == len(generated) or is_stopped
 
 
-@given(tokens, stops, reasons)
-def test_only_the_last_event_has_a_finish_reason_and_only_it_may_be_empty(
-    generated: list[int], stop: list[str], reason: FinishReason
+@given(tokens, stops, st.integers(0, 8))
+def test_stop_strings_are_looked_for_behind_the_text_of_the_first_min_tokens(
+    generated: list[int], stop: list[str], min_tokens: int
 ) -> None:
-    *earlier, last = events_of(chunks_of(generated, range(len(generated)), reason), stop)
-    assert all(event.text and event.finish_reason is None for event in earlier)
-    assert last.finish_reason is not None
-    assert {event.index for event in [*earlier, last]} == {3}
+    data = [VOCABULARY.pieces[token] for token in generated]
+    whole = b"".join(data).decode(errors="replace")
+    first = Utf8Decoder(errors="replace").decode(b"".join(data[:min_tokens]))
+    expected = first + kept(whole.removeprefix(first), stop, includes_stop=False)
+    assert answer_to(choice(stop=stop, min_tokens=min_tokens), generated).text == expected
 
 
 @pytest.mark.parametrize("text", ["a👩‍👩‍👧‍👦 b stop c", "日本語の停止。後", "aaabaab"])
 @pytest.mark.parametrize("stop", ["stop", "停止", "👧", "aab", "👩‍👩‍👧‍👦 b", "。"])
 def test_one_byte_tokens_never_show_a_part_of_the_stop_string_or_of_a_character(text: str, stop: str) -> None:
-    kept = text.split(stop)[0]
-    events = events_of(chunks_of(text.encode(), range(len(text.encode())), FinishReason.LENGTH), [stop])
+    expected = text.split(stop)[0]
+    events = events_of(choice(stop=[stop]), text.encode())
     sent = ""
     for event in events:
         sent += event.text
-        assert kept.startswith(sent)
-    assert sent == kept
-    assert events[-1].finish_reason is (FinishReason.STOP if stop in text else FinishReason.LENGTH)
+        assert expected.startswith(sent)
+    assert sent == expected
+    assert events[-1].finish_reason is (STOP if stop in text else LENGTH)
 
 
 def test_nothing_is_said_while_text_is_held_and_its_tokens_are_counted_later() -> None:
-    stream = ChoiceStream(0, VOCABULARY, ["abc"])
-    assert stream.push(TokenChunk((257,))) is None
+    stream = ChoiceStream(choice(stop=["abc"]), VOCABULARY)
+    assert stream.push(TokenChunk((AB,), num_cached=5)) is None
     assert stream.push(TokenChunk((END,))) is None
-    assert stream.push(TokenChunk((120,))) == TextEvent(0, "abx", 3)
+    assert stream.push(TokenChunk((120,))) == TextEvent(3, "abx", 3, num_cached=5)
 
 
 def test_a_found_stop_string_finishes_the_choice_before_the_engine_does() -> None:
-    stream = ChoiceStream(0, VOCABULARY, ["b"])
-    assert stream.push(TokenChunk((97,))) == TextEvent(0, "a", 1)
-    assert stream.push(TokenChunk((98, 97, 97))) == TextEvent(0, "", 1, FinishReason.STOP)
+    stream = ChoiceStream(choice(stop=["b"]), VOCABULARY)
+    assert stream.push(TokenChunk((97,))) == TextEvent(3, "a", 1)
+    assert stream.push(TokenChunk((98, 97, 97))) == TextEvent(3, "", 1, STOP)
     assert stream.is_finished
-    assert stream.push(TokenChunk((97,), FinishReason.LENGTH)) is None
+    assert stream.push(TokenChunk((97,), LENGTH)) is None
 
 
 def test_a_match_that_waited_for_a_longer_one_makes_the_last_chunk_a_stop() -> None:
-    stream = ChoiceStream(0, VOCABULARY, ["bcd", "c"])
-    assert stream.push(TokenChunk(tuple(b"abc"))) == TextEvent(0, "a", 3)
+    stream = ChoiceStream(choice(stop=["bcd", "c"]), VOCABULARY)
+    assert stream.push(TokenChunk(tuple(b"abc"))) == TextEvent(3, "a", 3)
     assert not stream.is_finished
-    assert stream.push(TokenChunk((END,), FinishReason.LENGTH)) == TextEvent(0, "b", 1, FinishReason.STOP)
+    assert stream.push(TokenChunk((END,), LENGTH)) == TextEvent(3, "b", 1, STOP)
 
 
 def test_an_answer_of_no_tokens_is_one_empty_event() -> None:
-    assert events_of([TokenChunk((), FinishReason.LENGTH)], ["a"]) == [TextEvent(3, "", 0, FinishReason.LENGTH)]
+    assert events_of(choice(stop=["a"]), []) == [TextEvent(3, "", 0, LENGTH, num_cached=7)]
 
 
 def test_a_character_that_stays_unfinished_is_replaced_in_the_last_event() -> None:
-    chunks = [TokenChunk((0xF0,)), TokenChunk((0x9F,), FinishReason.LENGTH)]
-    assert events_of(chunks, []) == [TextEvent(3, "\ufffd", 2, FinishReason.LENGTH)]
+    assert events_of(choice(), [0xF0, 0x9F]) == [TextEvent(3, "\ufffd", 2, LENGTH, num_cached=7)]
+
+
+def test_a_stop_token_has_no_text() -> None:
+    assert answer_to(choice(stop_tokens=[AB]), [120, AB]).text == "x"
+
+
+def test_a_stop_token_that_is_included_has_its_text() -> None:
+    assert answer_to(choice(stop_tokens=[AB], includes_stop=True), [120, AB]).text == "xab"
+
+
+def test_a_stop_string_that_is_included_ends_the_text_within_a_token() -> None:
+    answer = answer_to(choice(stop=["xa"], includes_stop=True), [120, AB, 120])
+    assert (answer.text, answer.finish_reason, answer.num_tokens) == ("xa", STOP, 2)
+
+
+def test_a_choice_that_is_ended_from_outside_gives_out_what_was_held() -> None:
+    stream = ChoiceStream(choice(stop=["abc"]), VOCABULARY)
+    assert stream.push(TokenChunk(tuple(b"xab"))) == TextEvent(3, "x", 3)
+    assert stream.end(CANCELLED) == TextEvent(3, "ab", 0, CANCELLED)
+    assert stream.is_finished
+    assert stream.push(TokenChunk((97,), LENGTH)) is None
+
+
+def test_filtered_text_ends_the_choice_with_its_own_reason() -> None:
+    answer = answer_to(choice(), b"so bad it is", content_filter=ContentFilter([r"\bbad\b"]))
+    assert (answer.text, answer.finish_reason, answer.num_tokens) == ("so ", FILTERED, len("so bad "))
+
+
+def test_the_filter_cuts_before_a_stop_string_but_does_not_see_what_is_behind_one() -> None:
+    content_filter = ContentFilter(["bad"])
+    assert answer_to(choice(stop=["."]), b"bad.", content_filter=content_filter).finish_reason is FILTERED
+    answer = answer_to(choice(stop=["."]), b"so.bad", content_filter=content_filter)
+    assert (answer.text, answer.finish_reason) == ("so", STOP)
+
+
+def test_a_stop_string_may_end_what_could_have_become_a_filtered_text() -> None:
+    answer = answer_to(choice(stop=["."]), b"so ba.d", content_filter=ContentFilter([r"ba\.?d"]))
+    assert (answer.text, answer.finish_reason) == ("so ba", STOP)
+
+
+def test_a_match_at_the_very_end_is_filtered() -> None:
+    answer = answer_to(choice(), b"so bad", content_filter=ContentFilter([r"\bbad\b"]))
+    assert (answer.text, answer.finish_reason, answer.num_tokens) == ("so ", FILTERED, 6)

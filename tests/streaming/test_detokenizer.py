@@ -70,3 +70,18 @@ def test_control_tokens_have_no_text_and_do_not_break_a_character() -> None:
     detokenizer = Detokenizer(BYTES)
     first, *rest = "é".encode()
     assert detokenizer.push((CONTROL, first, CONTROL, *rest)) == "é"
+
+
+def test_a_token_with_a_piece_of_its_own_here_has_that_instead_of_the_vocabularys() -> None:
+    detokenizer = Detokenizer(BYTES, {CONTROL: b"<end>", ord("b"): b""})
+    assert detokenizer.push((ord("a"), ord("b"), CONTROL)) == "a<end>"
+    assert [detokenizer.piece(token) for token in (ord("a"), ord("b"), CONTROL)] == [b"a", b"", b"<end>"]
+
+
+@given(chunkings())
+def test_it_is_between_characters_when_a_flush_would_give_nothing(chunks: list[bytes]) -> None:
+    detokenizer = Detokenizer(BYTES)
+    for chunk in chunks:
+        detokenizer.push(chunk)
+    is_between_characters = detokenizer.is_between_characters
+    assert is_between_characters == (detokenizer.flush() == "")

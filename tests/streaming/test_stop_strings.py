@@ -15,10 +15,18 @@ def cut_by_search(text: str, stop: Sequence[str]) -> str:
     return text[: min((start for string in stop if (start := text.find(string)) >= 0), default=len(text))]
 
 
-def fed(pieces: Sequence[str], stop: Sequence[str]) -> tuple[str, bool]:
-    stop_strings = StopStrings(stop)
-    text = "".join(stop_strings.push(piece) for piece in pieces) + stop_strings.flush()
-    return text, stop_strings.is_stopped
+def fed(pieces: Sequence[str], stop: Sequence[str], *, included: bool = False) -> tuple[str, bool]:
+    """What is kept, and whether there was a cut. No character is lost."""
+    stop_strings = StopStrings(stop, included=included)
+    kept, dropped = zip(*[stop_strings.push(piece) for piece in pieces], stop_strings.flush(), strict=True)
+    assert "".join([*kept, *dropped]) == "".join(pieces)
+    return "".join(kept), stop_strings.is_cut
+
+
+def cut_behind_by_search(text: str, stop: Sequence[str]) -> str:
+    """The reference for stop strings that stay."""
+    matches = [(start, start + len(string)) for string in stop if (start := text.find(string)) >= 0]
+    return text[: min(matches)[1]] if matches else text
 
 
 def split(text: str, cuts: Sequence[int]) -> list[str]:
@@ -49,6 +57,13 @@ def test_any_chunking_agrees_with_a_search_of_the_whole_text(case: tuple[list[st
 
 
 @given(texts_in_pieces())
+def test_a_stop_string_that_is_included_stays_up_to_its_end(case: tuple[list[str], list[str]]) -> None:
+    pieces, stop = case
+    text = "".join(pieces)
+    assert fed(pieces, stop, included=True) == (cut_behind_by_search(text, stop), text != cut_by_search(text, stop))
+
+
+@given(texts_in_pieces())
 def test_what_was_sent_at_any_moment_is_a_beginning_of_the_answer_and_holds_back_only_what_it_must(
     case: tuple[list[str], list[str]],
 ) -> None:
@@ -57,24 +72,24 @@ def test_what_was_sent_at_any_moment_is_a_beginning_of_the_answer_and_holds_back
     stop_strings = StopStrings(stop)
     sent, arrived = "", ""
     for piece in pieces:
-        sent += stop_strings.push(piece)
+        sent += stop_strings.push(piece)[0]
         arrived += piece
         assert answer.startswith(sent)
-        held = "" if stop_strings.is_stopped else arrived[len(sent) :]
+        held = "" if stop_strings.is_cut else arrived[len(sent) :]
         assert held == "" or any(string.startswith(held) and string != held for string in stop)
 
 
 @given(few_letters, stop_lists)
 def test_the_stop_is_decided_at_the_same_character_for_any_chunking(text: str, stop: list[str]) -> None:
     by_character = StopStrings(stop)
-    was_stopped = [by_character.is_stopped]
+    was_stopped = [by_character.is_cut]
     for character in text:
         by_character.push(character)
-        was_stopped.append(by_character.is_stopped)
+        was_stopped.append(by_character.is_cut)
     for end in range(len(text) + 1):
         at_once = StopStrings(stop)
         at_once.push(text[:end])
-        assert at_once.is_stopped == was_stopped[end]
+        assert at_once.is_cut == was_stopped[end]
 
 
 @pytest.mark.parametrize(
@@ -112,32 +127,43 @@ def test_every_split_and_every_order_of_the_stop_strings_cuts_at_the_same_place(
 
 def test_a_match_waits_while_a_stop_string_that_started_earlier_can_still_complete() -> None:
     stop_strings = StopStrings(["c", "bcd"])
-    assert stop_strings.push("abc") == "a"
-    assert not stop_strings.is_stopped
-    assert stop_strings.push("x") == "b"
-    assert stop_strings.is_stopped
+    assert stop_strings.push("abc") == ("a", "")
+    assert not stop_strings.is_cut
+    assert stop_strings.push("x") == ("b", "cx")
+    assert stop_strings.is_cut
 
 
 def test_a_match_that_waited_is_decided_at_the_end() -> None:
     stop_strings = StopStrings(["c", "bcd"])
-    assert stop_strings.push("abc") == "a"
-    assert stop_strings.flush() == "b"
-    assert stop_strings.is_stopped
+    assert stop_strings.push("abc") == ("a", "")
+    assert stop_strings.flush() == ("b", "c")
+    assert stop_strings.is_cut
 
 
-def test_text_after_the_stop_is_dropped() -> None:
+def test_of_stop_strings_that_start_together_the_shortest_is_included() -> None:
+    stop_strings = StopStrings(["stop it", "stop"], included=True)
+    assert stop_strings.push("and stop") == ("and stop", "")
+    assert stop_strings.is_cut
+
+
+def test_text_behind_the_stop_is_dropped() -> None:
     stop_strings = StopStrings(["."])
-    assert stop_strings.push("one. two") == "one"
-    assert stop_strings.push(" three") == ""
-    assert stop_strings.flush() == ""
+    assert stop_strings.push("one. two") == ("one", ". two")
+    assert stop_strings.push(" three") == ("", " three")
+    assert stop_strings.flush() == ("", "")
 
 
 def test_held_text_is_given_out_as_soon_as_it_cannot_be_a_stop_string() -> None:
     stop_strings = StopStrings(["\n\nQ:"])
-    assert stop_strings.push("A\n") == "A"
-    assert stop_strings.push("\n") == ""
-    assert stop_strings.push("\n") == "\n"
-    assert stop_strings.push("B") == "\n\nB"
+    assert [stop_strings.push(text)[0] for text in ("A\n", "\n", "\n", "B")] == ["A", "", "\n", "\n\nB"]
+
+
+def test_after_a_flush_text_begins_anew() -> None:
+    stop_strings = StopStrings(["ab"])
+    assert stop_strings.push("a") == ("", "")
+    assert stop_strings.flush() == ("a", "")
+    assert stop_strings.push("b") == ("b", "")
+    assert not stop_strings.is_cut
 
 
 @pytest.mark.parametrize("piece_size", [1, 7, 4096, 500_000])

@@ -1,53 +1,47 @@
 """One choice, from tokens to text events."""
 
-from collections.abc import Sequence
-
 from octavo.core.output import FinishReason, TextEvent, TokenChunk
+from octavo.core.request import Choice
 from octavo.core.vocabulary import Vocabulary
-from octavo.streaming.detokenizer import Detokenizer
-from octavo.streaming.stop_strings import StopStrings
+from octavo.streaming.content_filter import ContentFilter
+from octavo.streaming.draft import Draft
+from octavo.streaming.writers import new_writer
 
 
 class ChoiceStream:
     """Makes the text events of one choice from its token chunks.
 
-    The joined texts, the finish reason and the number of tokens do not depend on how the tokens were chunked: tokens
-    after the one that completed a stop string are not counted, even if they came in the same chunk.
+    The joined texts and entries, the finish reason and the numbers of tokens do not depend on how the tokens were
+    chunked: tokens after the one that completed a stop string are not counted, even if they came in the same chunk.
+    Where entries are asked for, the texts of events end where tokens do, and each event has the entries of its text.
     """
 
-    def __init__(self, index: int, vocabulary: Vocabulary, stop: Sequence[str]) -> None:
-        self._index = index
-        self._detokenizer = Detokenizer(vocabulary)
-        self._stop_strings = StopStrings(stop)
-        self._num_tokens = 0
+    def __init__(self, choice: Choice, vocabulary: Vocabulary, content_filter: ContentFilter | None = None) -> None:
+        self._draft = Draft(choice.index)
+        self._writer = new_writer(choice, vocabulary, content_filter, self._draft)
         self.is_finished = False
 
     def push(self, chunk: TokenChunk) -> TextEvent | None:
         """What the chunk adds to the answer; None when that is nothing, or when the choice has finished.
 
-        A choice finishes with its last chunk or as soon as a stop string is found; what the engine would send after
-        that is not wanted.
+        A choice finishes with its last chunk or as soon as its text is cut by a stop string or the filter; what the
+        engine would send after that is not wanted.
         """
         if self.is_finished:
             return None
-        text = self._push_tokens(chunk.tokens)
-        finish_reason = chunk.finish_reason
-        if finish_reason is not None:
-            text += self._stop_strings.push(self._detokenizer.flush()) + self._stop_strings.flush()
-        if self._stop_strings.is_stopped:
-            finish_reason = FinishReason.STOP
-        self.is_finished = finish_reason is not None
-        return self._event(text, finish_reason) if text or self.is_finished else None
+        self._draft.num_cached += chunk.num_cached
+        self._writer.push(chunk)
+        reason = self._writer.cut_reason or chunk.finish_reason
+        if reason is not None:
+            self._finish()
+            return self._draft.taken(self._writer.cut_reason or reason)
+        return None if self._draft.is_empty else self._draft.taken()
 
-    def _push_tokens(self, tokens: Sequence[int]) -> str:
-        texts = []
-        for token in tokens:
-            self._num_tokens += 1
-            texts.append(self._stop_strings.push(self._detokenizer.push((token,))))
-            if self._stop_strings.is_stopped:
-                break
-        return "".join(texts)
+    def end(self, reason: FinishReason) -> TextEvent:
+        """End an unfinished choice for a reason that is not in its tokens, with all its text so far."""
+        self._finish()
+        return self._draft.taken(reason)
 
-    def _event(self, text: str, finish_reason: FinishReason | None) -> TextEvent:
-        num_tokens, self._num_tokens = self._num_tokens, 0
-        return TextEvent(self._index, text, num_tokens, finish_reason)
+    def _finish(self) -> None:
+        self._writer.flush()
+        self.is_finished = True

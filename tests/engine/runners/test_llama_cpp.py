@@ -104,6 +104,7 @@ def test_the_vocabulary_has_the_facts_of_the_file(model: binding.Model, tokenize
 
 def test_the_file_s_other_facts_are_read(model: binding.Model) -> None:
     assert model.has_decoder
+    assert model.has_attention_only
     assert model.trained_context_length == 8192
     assert model.cache_width == 2 * 30 * 3 * 64
     assert "<|im_start|>" in (model.chat_template or "")
@@ -151,6 +152,19 @@ def test_logits_do_not_depend_on_chunks_or_on_what_the_slot_held_before(model: b
     assert b"Paris" in model.piece(int(whole.argmax()), as_special=False)
 
 
+def test_a_copy_of_a_slot_goes_on_as_the_slot_does(model: binding.Model) -> None:
+    tokens = tuple(model.tokenize("The capital of France is the city of").tolist())
+    with runner_of(model) as runner:
+        prompt_logits(runner, tokens, slot=0)
+        prompt_logits(runner, tokens[::-1], slot=1)
+        runner.copy(0, 1)
+        runner.truncate(1, 5)
+        rows = [prompt_logits(runner, tokens[5:], slot=1, start=5)]
+        runner.truncate(0, 5)
+        rows.append(prompt_logits(runner, tokens[5:], slot=0, start=5))
+    assert np.array_equal(*rows)
+
+
 @pytest.fixture(scope="module")
 def engine(load: Callable[..., BatchingEngine]) -> BatchingEngine:
     return load(use_extra_buffers=True)
@@ -187,19 +201,31 @@ def test_the_engine_says_what_was_chosen(engine: BatchingEngine) -> None:
         "threads",
         "context",
         "token budget",
+        "deterministic",
     ]
 
 
 def test_the_fingerprint_changes_with_numeric_settings_and_only_then(
     engine: BatchingEngine, load: Callable[..., BatchingEngine]
 ) -> None:
-    same, without, other_cache = (
-        load(use_extra_buffers=True),
+    same = load(use_extra_buffers=True)
+    others = [
         load(use_extra_buffers=False),
         load(cache_type_k="f32", cache_type_v="f32"),
-    )
+        load(deterministic=True),
+    ]
     assert same.info.fingerprint == engine.info.fingerprint
-    assert len({each.info.fingerprint for each in (same, without, other_cache)}) == 3
+    assert load(num_slots=2).info.fingerprint == engine.info.fingerprint
+    assert len({each.info.fingerprint for each in (same, *others)}) == 4
+
+
+def test_the_fingerprint_changes_with_any_byte_of_the_file(
+    path: Path, engine: BatchingEngine, load: Callable[..., BatchingEngine], tmp_path: Path
+) -> None:
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    (changed := tmp_path / "changed.gguf").write_bytes(data)
+    assert load(path=str(changed)).info.fingerprint != engine.info.fingerprint
 
 
 def test_a_cache_type_that_is_not_known_is_refused_with_the_names(load: Callable[..., BatchingEngine]) -> None:

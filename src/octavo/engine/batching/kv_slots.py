@@ -19,8 +19,7 @@ taken over from it."""
 
 @dataclass(frozen=True, slots=True)
 class Prefix:
-    """The first `length` tokens of a sequence, in a slot; is_computed: already, not only as soon as its holder gets there.
-    """
+    """The first `length` tokens of a sequence, in a slot. is_computed: now, not only when its holder gets there."""
 
     slot: int
     length: int

@@ -7,9 +7,6 @@ from numpy.typing import NDArray
 
 from octavo.core.output import TokenLogprob
 
-LEAST = -9999.0
-"""In place of minus infinity, which JSON cannot say; OpenAI's number."""
-
 
 def score(logits: NDArray[np.float32], tokens: Sequence_[int], num_top: int) -> tuple[TokenLogprob, ...]:
     """The log-probability of one token for each row of logits, shape (n, vocabulary), and the num_top best of the row.
@@ -24,7 +21,7 @@ def _score(row: NDArray[np.float32], token: int, num_top: int) -> TokenLogprob:
     highest = row.max()
     log_total = float(np.log(np.exp(row - highest).sum(dtype=np.float64))) + float(highest)
     top = _top(row, num_top)
-    values = [max(float(row[each]) - log_total, LEAST) for each in (token, *top)]
+    values = [float(row[each]) - log_total for each in (token, *top)]
     return TokenLogprob(token, values[0], tuple(zip(top, values[1:], strict=True)))
 
 

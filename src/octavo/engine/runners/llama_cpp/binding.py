@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 log = logging.getLogger("octavo.llama_cpp")
 
 GGML_TYPES = {"f32": 0, "f16": 1, "q4_0": 2, "q8_0": 8, "bf16": 30}
+FLASH_ATTENTION_OFF = 0
 FLASH_ATTENTION_ON = 1
 MAX_SEQUENCES = 256
 NO_TOKEN = -1
@@ -240,7 +241,9 @@ class Context:
         params.n_threads = params.n_threads_batch = settings.num_threads
         params.type_k = GGML_TYPES[settings.cache_type_k]
         params.type_v = GGML_TYPES[settings.cache_type_v]
-        params.flash_attn_type = FLASH_ATTENTION_ON
+        # Flash attention rounds 32-bit keys and values to 16 bits; who chooses those wants their digits.
+        is_exact = settings.cache_type_k == settings.cache_type_v == "f32"
+        params.flash_attn_type = FLASH_ATTENTION_OFF if is_exact else FLASH_ATTENTION_ON
         params.kv_unified = False
         params.swa_full = True  # a cache of the last tokens alone could not be cut back to a prefix
         params.no_perf = True

@@ -1,0 +1,83 @@
+"""Which part of an answer a text belongs to."""
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from octavo.core.channels import Channel, ChannelFormat
+from octavo.streaming.markers import MarkerSearch
+from octavo.streaming.segment import Segment
+
+
+class ChannelMachine(Protocol):
+    """Gives each character its channel."""
+
+    def push(self, text: str) -> list[Segment]: ...
+
+    def flush(self) -> list[Segment]: ...
+
+
+class OneChannel:
+    """The channel machine of a format without markers."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+
+    def push(self, text: str) -> list[Segment]:
+        return [(self._channel, text)]
+
+    def flush(self) -> list[Segment]:
+        return []
+
+
+class Channels:
+    """Follows the markers of a format through a text, wherever its pieces end.
+
+    Markers and the white space around them are HIDDEN: so white space waits for what follows it. A format that begins
+    in another channel than the answer begins behind a marker, which the prompt ends with.
+
+    parts: texts that are hidden as markers are, but leave the channel as it is. A marker that begins with one is
+        preferred to it.
+    """
+
+    def __init__(self, format: ChannelFormat, parts: Iterable[str] = ()) -> None:
+        self._channel_of = dict[str, Channel | None].fromkeys(parts) | dict(format.markers)
+        self._search = MarkerSearch(tuple(self._channel_of))
+        self._channel = format.initial
+        self._is_behind_marker = format.initial is not Channel.ANSWER
+        self._space: list[str] = []  # that the text ends with
+
+    def push(self, text: str) -> list[Segment]:
+        return self._segments(self._search.push(text))
+
+    def flush(self) -> list[Segment]:
+        return [*self._segments(self._search.flush()), (self._channel, self._taken_space())]
+
+    def _segments(self, pieces: Iterable[tuple[str, bool]]) -> list[Segment]:
+        segments: list[Segment] = []
+        for text, is_marker in pieces:
+            segments += self._marker(text) if is_marker else self._text(text)
+        return [*segments, (self._channel, "")]
+
+    def _marker(self, marker: str) -> list[Segment]:
+        self._channel = self._channel_of[marker] or self._channel
+        self._is_behind_marker = True
+        return [(Channel.HIDDEN, self._taken_space() + marker)]
+
+    def _text(self, text: str) -> list[Segment]:
+        if not self._is_behind_marker:
+            return self._inner_text(text)
+        body = text.lstrip()
+        self._is_behind_marker = not body
+        space = text[: len(text) - len(body)]
+        return [*([(Channel.HIDDEN, space)] if space else []), *self._inner_text(body)]
+
+    def _inner_text(self, text: str) -> list[Segment]:
+        body = text.rstrip()
+        space = self._taken_space() if body else ""
+        self._space.append(text[len(body) :])
+        return [(self._channel, space + body)] if body else []
+
+    def _taken_space(self) -> str:
+        space = "".join(self._space)
+        self._space.clear()
+        return space

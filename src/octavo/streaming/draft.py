@@ -1,0 +1,49 @@
+"""An event in the making."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from octavo.core.channels import Channel
+from octavo.core.output import FinishReason, LogprobEntry, TextEvent
+from octavo.streaming.segment import Segment
+
+
+@dataclass(slots=True)
+class Draft:
+    """What a choice has got since its last event; the fields as in TextEvent."""
+
+    index: int
+    texts: list[str] = field(default_factory=list)
+    reasoning: list[str] = field(default_factory=list)
+    entries: list[LogprobEntry] = field(default_factory=list)
+    num_tokens: int = 0
+    num_cached: int = 0
+    logprob_sum: float = 0.0
+
+    def add(self, segments: Iterable[Segment]) -> None:
+        for channel, text in segments:
+            if channel is Channel.ANSWER:
+                self.texts.append(text)
+            elif channel is Channel.REASONING:
+                self.reasoning.append(text)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to tell yet; counts alone can wait."""
+        return not (any(self.texts) or any(self.reasoning) or self.entries)
+
+    def taken(self, finish_reason: FinishReason | None = None) -> TextEvent:
+        """The event, and a clean sheet."""
+        event = TextEvent(
+            self.index,
+            "".join(self.texts),
+            self.num_tokens,
+            finish_reason,
+            "".join(self.reasoning),
+            tuple(self.entries),
+            self.num_cached,
+            self.logprob_sum,
+        )
+        self.texts, self.reasoning, self.entries = [], [], []
+        self.num_tokens, self.num_cached, self.logprob_sum = 0, 0, 0.0
+        return event

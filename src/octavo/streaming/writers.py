@@ -1,0 +1,91 @@
+"""How a choice's chunks become its draft: as simply as what is asked for allows."""
+
+from typing import Protocol
+
+from octavo.core.channels import PLAIN
+from octavo.core.output import FinishReason, TokenChunk
+from octavo.core.request import Choice
+from octavo.core.vocabulary import Vocabulary
+from octavo.streaming.content_filter import ContentFilter
+from octavo.streaming.detokenizer import Detokenizer
+from octavo.streaming.draft import Draft
+from octavo.streaming.entry_writer import EntryWriter
+from octavo.streaming.pieces import marker_parts, own_pieces, prompt_pieces
+from octavo.streaming.pipeline import Pipeline
+
+
+class Writer(Protocol):
+    """Writes what chunks add to a choice into its draft.
+
+    cut_reason: why the choice has ended, where its text was cut. No more chunks are pushed then.
+    """
+
+    @property
+    def cut_reason(self) -> FinishReason | None: ...
+
+    def push(self, chunk: TokenChunk) -> None: ...
+
+    def flush(self) -> None: ...
+
+
+def new_writer(choice: Choice, vocabulary: Vocabulary, content_filter: ContentFilter | None, draft: Draft) -> Writer:
+    logprobs = choice.request.logprobs
+    if logprobs.of_output or logprobs.of_prompt:
+        return EntryWriter(choice, vocabulary, content_filter, draft)
+    if choice.stop or content_filter is not None or choice.channels != PLAIN:
+        return TextWriter(choice, vocabulary, content_filter, draft)
+    return PlainWriter(choice, vocabulary, draft)
+
+
+class PlainWriter:
+    """All that is generated is answer."""
+
+    def __init__(self, choice: Choice, vocabulary: Vocabulary, draft: Draft) -> None:
+        self._detokenizer = Detokenizer(vocabulary, own_pieces(choice, {}))
+        self._draft = draft
+        draft.texts.append(_echo(choice, vocabulary, self._detokenizer))
+
+    @property
+    def cut_reason(self) -> None:
+        return None
+
+    def push(self, chunk: TokenChunk) -> None:
+        self._draft.num_tokens += len(chunk.tokens)
+        self._draft.texts.append(self._detokenizer.push(chunk.tokens))
+
+    def flush(self) -> None:
+        self._draft.texts.append(self._detokenizer.flush())
+
+
+class TextWriter:
+    """Reasoning and answer are told apart, and the answer may be cut."""
+
+    def __init__(
+        self, choice: Choice, vocabulary: Vocabulary, content_filter: ContentFilter | None, draft: Draft
+    ) -> None:
+        parts = marker_parts(choice, vocabulary)
+        self._detokenizer = Detokenizer(vocabulary, own_pieces(choice, parts))
+        self._pipeline = Pipeline(choice, parts.values(), content_filter)
+        self._draft = draft
+        draft.texts.append(_echo(choice, vocabulary, self._detokenizer))
+
+    @property
+    def cut_reason(self) -> FinishReason | None:
+        return self._pipeline.cut_reason
+
+    def push(self, chunk: TokenChunk) -> None:
+        """Tokens behind a cut are not counted, even if they came in the same chunk."""
+        for token in chunk.tokens:
+            self._draft.num_tokens += 1
+            self._draft.add(self._pipeline.push(self._detokenizer.push((token,))))
+            if self.cut_reason is not None:
+                break
+
+    def flush(self) -> None:
+        self._draft.add(self._pipeline.flush(self._detokenizer.flush()))
+
+
+def _echo(choice: Choice, vocabulary: Vocabulary, detokenizer: Detokenizer) -> str:
+    if not choice.echo:
+        return ""
+    return detokenizer.decode(b"".join([piece for _, piece in prompt_pieces(choice, vocabulary)]))
