@@ -146,7 +146,7 @@ def test_reasoning_is_told_as_it_comes() -> None:
 def test_only_the_tokens_of_the_answer_have_entries() -> None:
     answer = answer_to(choice(channels=THINK_FORMAT, logprobs=OUTPUT), [THINK, *b"so", THINKING, *b"es", END])
     assert answer.text == "yes"
-    assert answer.names == ["x</think>y", "e", "s", "<|eot|>"]
+    assert answer.names == ["y", "e", "s", "<|eot|>"]
     assert answer.bytes == [b"y", b"e", b"s", None]
     assert [entry.offset for entry in answer.entries] == [0, 1, 2, 3]
     assert answer.num_tokens == 7
@@ -155,6 +155,15 @@ def test_only_the_tokens_of_the_answer_have_entries() -> None:
 def test_a_control_token_between_reasoning_and_answer_belongs_to_the_answer() -> None:
     answer = answer_to(choice(channels=THINK_FORMAT, logprobs=OUTPUT), [THINK, MESSAGE, *b"</think>", MESSAGE, *b"yes"])
     assert answer.names == ["<|message|>", "y", "e", "s"]
+
+
+def test_a_control_token_waits_only_for_the_text_before_it() -> None:
+    events = events_of(choice(channels=THINK_FORMAT, logprobs=OUTPUT), [120, MESSAGE, 32, MESSAGE, 121])
+    assert [[entry.token for entry in event.entries] for event in events] == [
+        ["x"],
+        ["<|message|>"],
+        [" ", "<|message|>", "y"],
+    ]
 
 
 def test_a_broken_character_that_a_marker_interrupts_does_not_become_another_one() -> None:

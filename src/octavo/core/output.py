@@ -62,7 +62,7 @@ class LogprobEntry:
     token: its text; bytes that are no UTF-8 by themselves are written as in \xe2\x80, and a token without text of its
         own (an end-of-generation token) by its name.
     bytes: what it adds to the text, None where it adds nothing. The bytes of a choice's entries, joined, are those of
-        its text: of a token that a stop string cuts in two, only what is kept.
+        its text. Of a token that a stop string cuts in two, token and bytes are what is kept.
     logprob: None for the first token of a prompt, which has none.
     offset: of its first character in the choice's text; None for a prompt token that is not part of that text.
     """

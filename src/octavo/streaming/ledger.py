@@ -7,7 +7,7 @@ from octavo.core.channels import Channel
 from octavo.core.output import LogprobEntry
 from octavo.core.vocabulary import Vocabulary
 from octavo.streaming.draft import Draft
-from octavo.streaming.line import Line, WrittenToken
+from octavo.streaming.line import KeptToken, Line, WrittenToken
 from octavo.streaming.segment import Segment
 from octavo.streaming.tape import Tape
 from octavo.streaming.token_text import TokenTexts
@@ -62,8 +62,10 @@ class Ledger:
         return not line.is_open and line.num_characters <= self._tape.length
 
     def _entries(self, line: Line, segments: Sequence[Segment]) -> list[LogprobEntry]:
-        return [
-            self._texts.entry(kept.token.id, kept.data, kept.token.logprob, self._offset + kept.offset)
-            for kept in line.kept_in(segments, self._channel)
-            if kept.token.is_listed
-        ]
+        return [self._entry(kept) for kept in line.kept_in(segments, self._channel) if kept.token.is_listed]
+
+    def _entry(self, kept: KeptToken) -> LogprobEntry:
+        token, offset = kept.token, self._offset + kept.offset
+        if kept.data == token.piece or token.logprob is None:
+            return self._texts.entry(token.id, kept.data, token.logprob, offset)
+        return self._texts.cut_entry(kept.data, token.logprob, offset)

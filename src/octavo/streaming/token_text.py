@@ -18,14 +18,21 @@ class TokenTexts:
         top = tuple([self._alternative(*each) for each in logprob.top])
         return LogprobEntry(name, data or None, logprob.logprob, top, offset)
 
+    def cut_entry(self, data: bytes, logprob: TokenLogprob, offset: int) -> LogprobEntry:
+        """Of a token of which only `data` is kept: nothing of the entry says what was cut."""
+        top = tuple([self._alternative(*each) for each in logprob.top if each[0] != logprob.token])
+        return LogprobEntry(_text(data), data, logprob.logprob, top, offset)
+
     def _alternative(self, token: int, logprob: float) -> Alternative:
         return Alternative(self._name(token), self._vocabulary.pieces[token] or None, logprob)
 
     def _name(self, token: int) -> str:
         piece = self._vocabulary.pieces[token]
-        if not piece:
-            return self._vocabulary.control_texts.get(token, "")
-        try:
-            return piece.decode()
-        except UnicodeDecodeError:
-            return "".join([f"\\x{byte:02x}" for byte in piece])
+        return _text(piece) if piece else self._vocabulary.control_texts.get(token, "")
+
+
+def _text(data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return "".join([f"\\x{byte:02x}" for byte in data])
