@@ -22,7 +22,7 @@ check: dev ## style and types
 
 conformance: dev ## every field of the API beside what others got wrong; writes docs/conformance.md
 	$(VENV)/bin/pytest tests/conformance --ignore tests/conformance/test_document.py \
-		--conformance-table docs/conformance.md $(ARGS)
+		--conformance-table=docs/conformance.md $(ARGS)
 
 bench: dev ## Octavo beside llama-server, alternating; see benchmarks/README.md
 	$(VENV)/bin/python -m benchmarks.compare $(ARGS)

@@ -158,11 +158,17 @@ def test_held_text_is_given_out_as_soon_as_it_cannot_be_a_stop_string() -> None:
     assert [stop_strings.push(text)[0] for text in ("A\n", "\n", "\n", "B")] == ["A", "", "\n", "\n\nB"]
 
 
+def test_of_stop_strings_that_start_together_the_shortest_is_included_also_if_it_waited() -> None:
+    stop_strings = StopStrings(["xabz", "ab", "a"], included=True)
+    assert stop_strings.push("xab") == ("", "")
+    assert stop_strings.push("c") == ("xa", "bc")
+
+
 def test_after_a_flush_text_begins_anew() -> None:
-    stop_strings = StopStrings(["ab"])
+    stop_strings = StopStrings(["aab"])
     assert stop_strings.push("a") == ("", "")
     assert stop_strings.flush() == ("a", "")
-    assert stop_strings.push("b") == ("b", "")
+    assert stop_strings.push("ab") == ("ab", "")
     assert not stop_strings.is_cut
 
 

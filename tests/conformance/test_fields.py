@@ -1,0 +1,178 @@
+"""Fields of the contract that no report is about."""
+
+from typing import Any
+
+import pytest
+
+from conformance.ask import CHAT, COMPLETIONS, Wire, fold, said_by, told
+from conformance.checks import conforms
+from conformance.models import THINKING_TEMPLATE, babbling, saying
+from conformance.served import NAME, served
+
+BOTH = pytest.mark.parametrize("path", [COMPLETIONS, CHAT])
+SWITCHING = (
+    "{% for message in messages %}{{ message.content }}{% endfor %}"
+    "{% if enable_thinking is defined and not enable_thinking %}[no thinking]{% endif %}"
+    "{% if reasoning_effort is defined %}[{{ reasoning_effort }}]{% endif %}:"
+)
+
+
+async def prompt_of(template: str, **fields: Any) -> str:
+    async with served(saying("x", template=template)) as server:
+        await server.answer(CHAT, **fields)
+        return bytes(server.requests[0].prompt_tokens).decode()
+
+
+@conforms("model")
+@BOTH
+@pytest.mark.parametrize("model", [None, 1, True, []], ids=str)
+async def test_the_model_must_be_named(path: str, model: Any) -> None:
+    async with served(saying("x")) as server:
+        await server.refused(path, 422, "model", model=model)
+
+
+@conforms("messages")
+@pytest.mark.parametrize(
+    "messages",
+    [[], None, "Hi", [{"content": "x"}], [{"role": "robot", "content": "x"}], [{"role": "user", "content": 1}]],
+    ids=str,
+)
+async def test_messages_are_at_least_one_each_with_a_known_role(messages: Any) -> None:
+    async with served(saying("x")) as server:
+        await server.refused(CHAT, 422, "messages", messages=messages)
+
+
+@conforms("messages")
+async def test_a_developer_is_the_system() -> None:
+    template = "{% for message in messages %}{{ message.role }}={{ message.content }};{% endfor %}:"
+    messages = [{"role": role, "content": "x"} for role in ("developer", "system", "user", "assistant", "tool")]
+    assert await prompt_of(template, messages=messages) == "system=x;system=x;user=x;assistant=x;tool=x;:"
+
+
+@conforms("min_tokens", "stop")
+@BOTH
+@pytest.mark.parametrize("number", [3, 5])
+async def test_nothing_ends_an_answer_before_min_tokens(path: str, number: int) -> None:
+    async with served(saying("AB", "CD")) as server:
+        answer = await server.answer(path, min_tokens=number, max_tokens=10)
+        stopped = await server.told(path, min_tokens=2, max_tokens=10, stop="AB")
+        await server.refused(path, 422, "min_tokens", min_tokens=11, max_tokens=10)
+        await server.refused(path, 422, "min_tokens", min_tokens=-1)
+    assert answer["usage"]["completion_tokens"] > number or told(answer).finish_reason == "length"
+    assert told(answer).text.startswith("ABCD")
+    assert stopped.text.startswith("ABCD")
+
+
+@conforms("stop_token_ids", "include_stop_str_in_output", "ignore_eos")
+@BOTH
+async def test_a_stop_token_ends_the_answer_and_shows_only_where_the_request_asks_for_it(path: str) -> None:
+    async with served(saying("AB", "CD", "EF")) as server:
+        ids = [server.model.id_of("CD")]
+        plain = await server.told(path, stop_token_ids=ids)
+        beyond = await server.told(path, stop_token_ids=ids, ignore_eos=True)
+        shown = await server.told(path, stop_token_ids=ids, include_stop_str_in_output=True)
+        never = await server.told(path, stop_token_ids=[server.model.id_of("Z")])
+    assert (plain.text, plain.finish_reason) == (beyond.text, beyond.finish_reason) == ("AB", "stop")
+    assert (shown.text, shown.finish_reason) == ("ABCD", "stop")
+    assert never.text == "ABCDEF"
+
+
+@conforms("stop_token_ids")
+@BOTH
+@pytest.mark.parametrize("ids", [[999_999_999], [-1], ["1"], [1.0], 1, [1] * 65], ids=lambda ids: str(ids)[:20])
+async def test_stop_token_ids_are_a_short_list_of_ids_of_the_vocabulary(path: str, ids: Any) -> None:
+    async with served(saying("x")) as server:
+        await server.refused(path, 422, "stop_token_ids", stop_token_ids=ids)
+        assert not server.requests
+
+
+@conforms("ignore_eos", "max_tokens")
+@BOTH
+async def test_ignore_eos_goes_on_after_the_end_until_something_else_ends_it(path: str) -> None:
+    async with served(saying("AB", "CD")) as server:
+        by_length = await server.told(path, ignore_eos=True, max_tokens=8)
+        by_stop = await server.told(path, ignore_eos=True, max_tokens=50, stop="DAB")
+        off = await server.told(path, ignore_eos=False, max_tokens=8)
+    assert (by_length.text, by_length.finish_reason) == ("ABCDABCDABCD"[:12], "length")
+    assert (by_stop.text, by_stop.finish_reason) == ("ABC", "stop")
+    assert (off.text, off.finish_reason) == ("ABCD", "stop")
+
+
+@conforms("chat_template_kwargs")
+async def test_variables_of_the_template_reach_it_and_cannot_replace_the_servers_own() -> None:
+    assert await prompt_of(SWITCHING) == "Speak.:"
+    assert await prompt_of(SWITCHING, chat_template_kwargs={"enable_thinking": False}) == "Speak.[no thinking]:"
+    async with served(saying("x")) as server:
+        for name in ("messages", "tools", "bos_token"):
+            await server.refused(CHAT, 422, "chat_template_kwargs", chat_template_kwargs={name: []})
+
+
+@conforms("reasoning_effort")
+@pytest.mark.parametrize("effort", ["low", "medium", "high"])
+async def test_the_reasoning_effort_reaches_the_template(effort: str) -> None:
+    assert await prompt_of(SWITCHING, reasoning_effort=effort) == f"Speak.[{effort}]:"
+    assert await prompt_of(SWITCHING, reasoning_effort="none") == "Speak.[no thinking][none]:"
+    async with served(saying("x", template=THINKING_TEMPLATE)) as server:
+        assert await server.answer(CHAT, reasoning_effort=effort)
+        await server.refused(CHAT, 422, "reasoning_effort", reasoning_effort="enormous")
+
+
+@conforms("parallel_tool_calls", "tools", "tool_choice", "response_format", "peft", "log_prompt")
+async def test_a_field_of_a_later_version_is_refused_where_it_asks_for_something_and_never_ignored() -> None:
+    off: list[Wire] = [{"parallel_tool_calls": False}, {"parallel_tool_calls": True}, {"tools": []}]
+    off += [{"tool_choice": "none"}, {"tool_choice": "auto"}, {"response_format": {"type": "text"}}]
+    off += [{"peft": None}, {"log_prompt": False}]
+    tool = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
+    on = [{"tools": [tool]}, {"tool_choice": "required"}, {"peft": "x"}, {"log_prompt": True}]
+    async with served(saying("x")) as server:
+        for fields in off:
+            response = await server.send(CHAT, **fields)
+            assert response.status_code == 200, response.text
+            assert "x-octavo-ignored" not in response.headers
+        for fields in on:
+            await server.refused(CHAT, 422, next(iter(fields)), **fields)
+
+
+@conforms("user")
+@BOTH
+async def test_a_user_changes_nothing_of_the_answer(path: str) -> None:
+    async with served(babbling()) as server:
+        plain = await server.told(path, seed=1, max_tokens=8, temperature=1)
+        assert await server.told(path, seed=1, max_tokens=8, temperature=1, user="ann") == plain
+        await server.refused(path, 422, "user", user=1)
+
+
+@conforms("id", "object", "created", "model", "system_fingerprint")
+@pytest.mark.parametrize(
+    ("path", "prefix", "whole", "chunk"),
+    [
+        (COMPLETIONS, "cmpl-", "text_completion", "text_completion"),
+        (CHAT, "chatcmpl-", "chat.completion", "chat.completion.chunk"),
+    ],
+)
+async def test_an_answer_says_what_it_is_and_all_chunks_say_the_same(
+    path: str, prefix: str, whole: str, chunk: str
+) -> None:
+    async with served(saying("AB", "CD")) as server:
+        answer = await server.answer(path)
+        chunks = await server.chunks(path, n=2, stream_options={"include_usage": True})
+    assert answer["id"].startswith(prefix)
+    assert answer["object"] == whole
+    assert answer["model"] == NAME
+    assert answer["system_fingerprint"] == chunks[0]["system_fingerprint"]
+    heads = {(each["id"], each["object"], each["created"], each["model"]) for each in chunks}
+    assert heads == {(chunks[0]["id"], chunk, chunks[0]["created"], NAME)}
+    assert chunks[0]["id"] != answer["id"]
+    assert isinstance(answer["created"], int)
+
+
+@conforms("stream", "choices")
+@BOTH
+@pytest.mark.parametrize("n", [1, 3])
+async def test_deltas_joined_are_the_answer_that_is_not_streamed(path: str, n: int) -> None:
+    async with served(babbling()) as server:
+        fields: Wire = {"n": n, "seed": 4, "temperature": 1, "max_tokens": 30}
+        answer = await server.answer(path, **fields)
+        chunks = await server.chunks(path, **fields)
+    assert [fold(chunks, index) for index in range(n)] == [told(answer, index) for index in range(n)]
+    assert sum(bool(said_by(chunk["choices"][0])) for chunk in chunks) > n
