@@ -106,3 +106,12 @@ async def test_its_tokenizer_has_a_token_for_each_byte_and_for_what_it_says() ->
     assert {b"ab", b"cd"} <= set(vocabulary.pieces)
     assert vocabulary.pieces[END_TOKEN] == b""
     assert vocabulary.eog_tokens == {END_TOKEN}
+
+
+@pytest.mark.parametrize(("text", "min_tokens"), [("abcd", 2), ("abcd", 5), ("", 3)])
+async def test_it_ends_no_sooner_than_it_may_and_never_hangs(text: str, min_tokens: int) -> None:
+    engine = ScriptedEngine(ScriptedSpec(text, piece_bytes=1))
+    said, num_tokens, reason = await say(engine, request(tuple(b"hello"), 50, min_tokens=min_tokens))
+    assert num_tokens > min_tokens
+    assert reason is FinishReason.STOP
+    assert said.startswith(text)

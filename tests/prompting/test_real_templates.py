@@ -13,7 +13,7 @@ from octavo.core.channels import Channel, ChannelFormat
 from octavo.core.messages import Message, Role
 from octavo.errors import TemplateError
 from octavo.prompting import ChatTemplate
-from octavo.prompting.reasoning import channel_format, channel_markers
+from octavo.prompting.reasoning import channel_format, family_of
 
 # Template; what begins its reasoning; the channel of an answer by default, with thinking on, with thinking off.
 # Four of them are for requests with tools alone.
@@ -115,7 +115,7 @@ def initial(template: ChatTemplate, variables: Mapping[str, object]) -> str:
 
 def described(source: str) -> tuple[str, ...]:
     template = ChatTemplate(source)
-    starts = [text for text, channel in channel_markers(template) if channel is Channel.REASONING]
+    starts = [text for text, channel in family_of(template).markers if channel is Channel.REASONING]
     return (starts[0] if starts else "-", *(initial(template, variables) for variables in THINKING.values()))
 
 

@@ -157,7 +157,7 @@ def test_a_choice_ended_from_outside_says_all_that_has_come(
     events = [stream.push(chunk) for chunk in chunks_of(of, generated, [], reason=None)]
     if not stream.is_finished:
         events.append(stream.end(FinishReason.CANCELLED))
-        assert events[-1].finish_reason is FinishReason.CANCELLED
     answer = folded([event for event in events if event is not None])
     to_the_end = answer_to(of, generated, content_filter=content_filter)
+    assert answer.finish_reason in (FinishReason.CANCELLED, to_the_end.finish_reason)
     assert replace(answer, finish_reason=None) == replace(to_the_end, finish_reason=None)

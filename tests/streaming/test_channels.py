@@ -118,3 +118,45 @@ def test_much_white_space_waits_and_is_kept_whole(piece_size: int) -> None:
     parts = [text[begin : begin + piece_size] for begin in range(0, len(text), piece_size)]
     assert divided([*parts, "b"], THINK_FORMAT) == [(ANSWER, text + "b")]
     assert divided([*parts, "<think>"], THINK_FORMAT) == [(ANSWER, "a"), (HIDDEN, text[1:] + "<think>")]
+
+
+QUOTABLE = ChannelFormat(THINK_FORMAT.markers, quotable=frozenset({"<think>", "</think>"}))
+
+
+@pytest.mark.parametrize(
+    ("text", "segments"),
+    [
+        (
+            "<think>hm</think>Use a <think> tag. Done.",
+            [(HIDDEN, "<think>"), (REASONING, "hm"), (HIDDEN, "</think>"), (ANSWER, "Use a <think> tag. Done.")],
+        ),
+        (
+            "\n<think>hm, <think>? </think>\nSplit at </think> and go on.",
+            [
+                (HIDDEN, "\n<think>"),
+                (REASONING, "hm, <think>?"),
+                (HIDDEN, " </think>\n"),
+                (ANSWER, "Split at </think> and go on."),
+            ],
+        ),
+        ("No </think> was begun.", [(ANSWER, "No </think> was begun.")]),
+        (
+            "<think>a</think><think>b</think>c",
+            [
+                (HIDDEN, "<think>"),
+                (REASONING, "a"),
+                (HIDDEN, "</think><think>"),
+                (REASONING, "b"),
+                (HIDDEN, "</think>"),
+                (ANSWER, "c"),
+            ],
+        ),
+    ],
+)
+def test_a_marker_that_an_answer_speaks_of_is_text(text: str, segments: list[Segment]) -> None:
+    assert divided([text], QUOTABLE) == divided(list(text), QUOTABLE) == segments
+
+
+def test_a_control_token_is_never_text_be_it_out_of_place() -> None:
+    channels = Channels(QUOTABLE, parts=["<think>"])
+    assert joined(channels.push("a<think>b")) == [(ANSWER, "a"), (HIDDEN, "<think>"), (REASONING, "b")]

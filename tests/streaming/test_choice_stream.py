@@ -141,3 +141,13 @@ def test_a_stop_string_may_end_what_could_have_become_a_filtered_text() -> None:
 def test_a_match_at_the_very_end_is_filtered() -> None:
     answer = answer_to(choice(), b"so bad", content_filter=ContentFilter([r"\bbad\b"]))
     assert (answer.text, answer.finish_reason, answer.num_tokens) == ("so ", FILTERED, 6)
+
+
+def test_a_cut_that_was_undecided_when_a_choice_is_ended_is_the_reason() -> None:
+    filtered = ChoiceStream(choice(), VOCABULARY, ContentFilter(["bad"]))
+    filtered.push(TokenChunk(tuple(b"so bad")))
+    assert filtered.end(CANCELLED).finish_reason is FinishReason.CONTENT_FILTER
+    stopped = ChoiceStream(choice(stop=["abc", "b"]), VOCABULARY)
+    stopped.push(TokenChunk(tuple(b"xyab")))
+    ended = stopped.end(CANCELLED)
+    assert (ended.text, ended.finish_reason) == ("a", FinishReason.STOP)

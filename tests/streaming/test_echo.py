@@ -1,5 +1,7 @@
 """An answer may begin with the prompt's text, and then does so to the byte."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -47,6 +49,14 @@ def listed(answer: Answer) -> list[tuple[str, bytes | None, float | None, int | 
 @pytest.mark.parametrize("logprobs", [LogprobParams(), LogprobParams(of_output=True), ALL_LOGPROBS])
 def test_the_answer_begins_with_the_prompts_text(prompt: list[int], text: str, logprobs: LogprobParams) -> None:
     assert answer_to(choice(prompt=prompt, echo=True, logprobs=logprobs), b"!").text == text + "!"
+
+
+@pytest.mark.parametrize(("prompt", "text"), [([BOS, *b"hi"], "<s>hi"), ([BOS], "")])
+def test_a_token_that_no_tokenizer_put_there_is_part_of_the_text_unless_it_stands_for_none(
+    prompt: list[int], text: str
+) -> None:
+    stream = ChoiceStream(choice(prompt=prompt, echo=True), replace(VOCABULARY, adds_bos=False))
+    assert stream.end(FinishReason.LENGTH).text == text
 
 
 def test_the_first_event_has_the_prompts_text_where_its_entries_are_not_asked_for() -> None:

@@ -4,9 +4,7 @@ The models in `octavo.api.schemas` document these shapes; what is sent is encode
 takes a small part of the time and happens for every token.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import Protocol
 
 from octavo.api.logprobs import LogprobsForm
@@ -160,17 +158,5 @@ class AnswerAssembler:
 
     def flush(self) -> WireData:
         """The answer, once every choice has ended."""
-        choices = [self._shape.choice(_whole(events)) for _, events in sorted(self._events.items())]
+        choices = [self._shape.choice(TextEvent.joined(events)) for _, events in sorted(self._events.items())]
         return {**self._head, "choices": choices, "usage": self._counter.flush()}
-
-
-def _whole(events: Sequence[TextEvent]) -> TextEvent:
-    """All events of a choice as one."""
-    return TextEvent(
-        events[-1].index,
-        "".join(event.text for event in events),
-        sum(event.num_tokens for event in events),
-        events[-1].finish_reason,
-        "".join(event.reasoning for event in events),
-        tuple(chain.from_iterable(event.entries for event in events)),
-    )

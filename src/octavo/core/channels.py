@@ -19,10 +19,13 @@ class ChannelFormat:
     markers: texts that the model writes, and the channel of what follows each. A marker may be the text of a control
         token, which otherwise is never shown. White space around a marker belongs to it.
     initial: the channel at the start of the answer.
+    quotable: those markers that are only text where they would be out of place, because an answer may speak of them:
+        one that begins reasoning within a text, one that ends it outside reasoning. A control token is never text.
     """
 
     markers: tuple[tuple[str, Channel], ...] = ()
     initial: Channel = Channel.ANSWER
+    quotable: frozenset[str] = frozenset()
 
 
 PLAIN = ChannelFormat()

@@ -1,5 +1,6 @@
 """What comes back from an engine, as tokens, and what the streaming layer makes of it, as text."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -36,7 +37,7 @@ class TokenChunk:
     logprobs: one for each of `tokens` where the request asks for them, else none.
     prompt_logprobs: the next ones of the prompt, where the request asks for them. All of the prompt's tokens but the
         first have come, in order, when the first new token comes.
-    num_cached: prompt tokens that were found computed; said once, in a sequence's first chunk.
+    num_cached: prompt tokens that were found computed; said once, with the first new token.
     """
 
     tokens: tuple[int, ...]
@@ -94,6 +95,20 @@ class TextEvent:
     entries: tuple[LogprobEntry, ...] = ()
     num_cached: int = 0
     logprob_sum: float = 0.0
+
+    @classmethod
+    def joined(cls, events: Sequence["TextEvent"]) -> "TextEvent":
+        """All events of a choice as one."""
+        return cls(
+            index=events[-1].index,
+            text="".join(event.text for event in events),
+            num_tokens=sum(event.num_tokens for event in events),
+            finish_reason=events[-1].finish_reason,
+            reasoning="".join(event.reasoning for event in events),
+            entries=tuple(entry for event in events for entry in event.entries),
+            num_cached=sum(event.num_cached for event in events),
+            logprob_sum=sum(event.logprob_sum for event in events),
+        )
 
 
 @dataclass(frozen=True, slots=True)

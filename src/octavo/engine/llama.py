@@ -9,6 +9,7 @@ from pathlib import Path
 from octavo.engine.base import EngineInfo
 from octavo.engine.batching.composer import LoneSteps, MixedSteps
 from octavo.engine.batching.engine import BatchingEngine
+from octavo.engine.batching.runner import LONE_CHUNK
 from octavo.engine.runners.llama_cpp import binding, machine
 from octavo.engine.runners.llama_cpp.binding import ContextSettings
 from octavo.engine.runners.llama_cpp.context import LlamaRunner
@@ -82,7 +83,8 @@ def _settings(spec: LlamaSpec, here: Machine, cache: CacheTypes, model: binding.
 
 def _fingerprint(weights: bytes, spec: LlamaSpec, settings: ContextSettings) -> str:
     """Of what decides the numbers: weights, library, and the settings that change how they are added up."""
-    numeric = replace(settings, context_length=0, num_slots=0)
+    most_at_once = min(settings.max_batch_tokens, LONE_CHUNK) if spec.deterministic else settings.max_batch_tokens
+    numeric = replace(settings, context_length=0, num_slots=0, max_batch_tokens=most_at_once)
     choices = (spec.use_extra_buffers, spec.deterministic)
     text = f"{binding.version()} {binding.system_info()} {numeric} {choices}"
     return f"fp_{hashlib.blake2b(weights + text.encode(), digest_size=8).hexdigest()}"

@@ -33,6 +33,7 @@ START_TOKEN = 257
 FIRST_PIECE = 258
 SCRIPT_LINE = re.compile(rb"^@script (\{.*\})\s*$", re.MULTILINE)
 EXIT_CODE = 70
+NEWLINE = 10
 CERTAINTY = 0.9
 NUM_OTHERS = 20
 
@@ -145,16 +146,18 @@ class ScriptedEngine:
                 return
 
     def _tokens(self, script: ScriptedSpec, request: GenerationRequest) -> Iterator[int]:
-        """The text's, over and over, but never one that would end the text too early."""
+        """The text's, over and over; before min_tokens only those that do not end it."""
         tokens: list[int] = []
         for piece in _cut(script.text, script.piece_bytes):
             known = self._token_of.get(piece)
             tokens.extend(piece if known is None else (known,))
+        once = [*tokens, END_TOKEN]
+        is_harmless = [not self._ends(request, token) for token in once]
         position = 0
-        for token in cycle([*tokens, END_TOKEN]):
-            if position >= request.min_tokens or not self._ends(request, token):
+        for token, may_come in cycle(zip(once, is_harmless, strict=True)):
+            if may_come or position >= request.min_tokens or not any(is_harmless):
+                yield token if may_come or position >= request.min_tokens else NEWLINE
                 position += 1
-                yield token
 
     def _ends(self, request: GenerationRequest, token: int) -> bool:
         return token in request.stop_tokens or (token == END_TOKEN and not request.ignore_eos)

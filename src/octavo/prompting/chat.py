@@ -12,7 +12,7 @@ from octavo.errors import TemplateError
 from octavo.prompting.chat_template import ChatTemplate
 from octavo.prompting.markers import SENTINELS, Fragment, markers_of
 from octavo.prompting.protection import Protection, choose_sentinel
-from octavo.prompting.reasoning import ChannelMarkers, channel_format, channel_markers
+from octavo.prompting.reasoning import Family, channel_format, family_of
 from octavo.prompting.tokenization import TextEncoder, check_can_fit, check_fits, with_bos
 
 
@@ -51,7 +51,7 @@ def _rendered(
 ) -> tuple[list[Fragment], ChannelFormat]:
     markers = markers_of(vocabulary, template.source)
     sentinel = choose_sentinel(messages, variables)
-    protection = Protection(markers, sentinel, _harmless(channel_markers(template), vocabulary))
+    protection = Protection(markers, sentinel, _harmless(family_of(template), vocabulary))
     rendered = template.render(
         protection.messages(messages),
         bos_token=_text_of(vocabulary.bos_token, vocabulary),
@@ -62,10 +62,10 @@ def _rendered(
     return markers.split(prompt, sentinel), channel_format(template, prompt)
 
 
-def _harmless(channel_markers: ChannelMarkers, vocabulary: Vocabulary) -> list[str]:
+def _harmless(family: Family, vocabulary: Vocabulary) -> list[str]:
     """The markers that are no part of a control token's text, nor hold one."""
     control, sentinel = markers_of(vocabulary), SENTINELS[0]
-    return [text for text, _ in channel_markers if control.protect(text, sentinel) == text]
+    return [text for text, _ in family.markers if control.protect(text, sentinel) == text]
 
 
 def _text_of(token_id: int | None, vocabulary: Vocabulary) -> str:

@@ -9,26 +9,31 @@ from octavo.core.messages import Message, Role
 from octavo.errors import TemplateError
 from octavo.prompting.chat_template import ChatTemplate
 
-ChannelMarkers = tuple[tuple[str, Channel], ...]
-"""Texts that a model writes, and the channel of what follows each."""
-
 REASONING, ANSWER, HIDDEN = Channel.REASONING, Channel.ANSWER, Channel.HIDDEN
 
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """signs: texts that together are found in the sources of this family's templates alone."""
+    """signs: texts that together are found in the sources of this family's templates alone.
+
+    markers, quotable: as in ChannelFormat.
+    """
 
     signs: tuple[str, ...]
-    markers: ChannelMarkers
+    markers: tuple[tuple[str, Channel], ...]
+    quotable: frozenset[str] = frozenset()
 
 
-def _pair(start: str, end: str) -> Family:
-    """Reasoning between two markers, of which every template knows the second: it cuts a history there."""
-    return Family((end,), ((start, REASONING), (end, ANSWER)))
+def _pair(start: str, end: str, *, signs: tuple[str, ...] = (), more: tuple[str, ...] = ()) -> Family:
+    """Reasoning between two markers, of which every template knows the second: it cuts a history there.
+
+    more: markers that may stand around the answer.
+    """
+    markers = ((start, REASONING), (end, ANSWER), *((each, ANSWER) for each in more))
+    return Family(signs or (end,), markers, frozenset({start, end}))
 
 
-_THINK = _pair("<think>", "</think>")
+NO_FAMILY = Family((), ())
 
 FAMILIES = (
     # gpt-oss: <|channel|>analysis<|message|>…<|end|><|start|>assistant<|channel|>final<|message|>…
@@ -91,12 +96,14 @@ FAMILIES = (
         ),
     ),
     # Granite 3.3
-    Family(
-        ("<think></think>", "<response></response>"),
-        (*_THINK.markers, ("<response>", ANSWER), ("</response>", ANSWER)),
+    _pair(
+        "<think>",
+        "</think>",
+        signs=("<think></think>", "<response></response>"),
+        more=("<response>", "</response>"),
     ),
     # Hunyuan
-    Family(("</think>", "</answer>"), (*_THINK.markers, ("<answer>", ANSWER), ("</answer>", ANSWER))),
+    _pair("<think>", "</think>", signs=("</think>", "</answer>"), more=("<answer>", "</answer>")),
     # Granite 3.2, in its own two spellings
     Family(
         ("Here is my thought process:", "Here is my response:"),
@@ -116,7 +123,7 @@ FAMILIES = (
             ("[END FINAL RESPONSE]", ANSWER),
         ),
     ),
-    _THINK,
+    _pair("<think>", "</think>"),
     _pair("[THINK]", "[/THINK]"),  # Magistral, Ministral
     _pair("<seed:think>", "</seed:think>"),  # Seed-OSS
     _pair("◁think▷", "◁/think▷"),  # Kimi
@@ -139,27 +146,27 @@ def channel_format(template: ChatTemplate, prompt: str) -> ChannelFormat:
 
     It begins in the channel of the marker that the prompt ends with, white space apart, else in ANSWER.
     """
-    markers = channel_markers(template)
+    family = family_of(template)
     end = prompt.rstrip()
-    at_end = [(len(text), channel) for text, channel in markers if end.endswith(text)]
-    return ChannelFormat(markers, max(at_end, default=(0, ANSWER))[1])
+    at_end = [(len(text), channel) for text, channel in family.markers if end.endswith(text)]
+    return ChannelFormat(family.markers, max(at_end, default=(0, ANSWER))[1], family.quotable)
 
 
 @lru_cache(maxsize=8)
-def channel_markers(template: ChatTemplate) -> ChannelMarkers:
-    """The markers of the template's family, else the pair that it shows around a reasoning, else none."""
+def family_of(template: ChatTemplate) -> Family:
+    """The template's family, else the pair that it shows around a reasoning, else none."""
     for family in FAMILIES:
         if all(sign in template.source for sign in family.signs):
-            return family.markers
+            return family
     return _shown_pair(template)
 
 
-def _shown_pair(template: ChatTemplate) -> ChannelMarkers:
+def _shown_pair(template: ChatTemplate) -> Family:
     """An opening and a closing tag of one name with nothing else between a turn's reasoning and its content."""
     messages = [Message(Role.USER, "what was asked"), Message(Role.ASSISTANT, _SAID, reasoning=_THOUGHT)]
     try:
         shown = template.render(messages, bos_token="", eos_token="")
     except TemplateError:
-        return ()
-    pair = _SHOWN_PAIR.search(shown)
-    return ((pair["start"], REASONING), (pair["end"], ANSWER)) if pair else ()
+        return NO_FAMILY
+    shown_pair = _SHOWN_PAIR.search(shown)
+    return _pair(shown_pair["start"], shown_pair["end"]) if shown_pair else NO_FAMILY

@@ -3,7 +3,6 @@
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
-from itertools import chain
 from math import inf
 
 from octavo.core.output import TextEvent
@@ -34,7 +33,7 @@ class BestOf:
         candidates[sample_index].append(event)
         if not all(map(_has_ended, candidates)):
             return ()
-        return self._best(prompt_index * self._n, [*map(_joined, self._candidates.pop(prompt_index))])
+        return self._best(prompt_index * self._n, [*map(TextEvent.joined, self._candidates.pop(prompt_index))])
 
     def _best(self, first_index: int, candidates: Sequence[TextEvent]) -> Sequence[TextEvent]:
         ranked = sorted(candidates, key=_mean_logprob, reverse=True)
@@ -57,20 +56,6 @@ async def best_of_each_prompt(
 
 def _has_ended(events: Sequence[TextEvent]) -> bool:
     return bool(events) and events[-1].finish_reason is not None
-
-
-def _joined(events: Sequence[TextEvent]) -> TextEvent:
-    """A candidate as one event."""
-    return TextEvent(
-        events[-1].index,
-        text="".join(event.text for event in events),
-        num_tokens=sum(event.num_tokens for event in events),
-        finish_reason=events[-1].finish_reason,
-        reasoning="".join(event.reasoning for event in events),
-        entries=tuple(chain.from_iterable(event.entries for event in events)),
-        num_cached=sum(event.num_cached for event in events),
-        logprob_sum=sum(event.logprob_sum for event in events),
-    )
 
 
 def _mean_logprob(candidate: TextEvent) -> float:

@@ -56,17 +56,15 @@ class ChoiceMeter:
 
     job: JobMeter
     prompt_index: int
-    has_begun: bool = False
     first: float = 0.0
     last: float = 0.0
     num_tokens: int = 0
 
     def count(self, chunk: TokenChunk) -> None:
         """A chunk has just come."""
-        if not self.has_begun:
-            self.has_begun = True
-            self.job.count_cached(self.prompt_index, chunk.num_cached)
         if chunk.tokens:
+            if self.num_tokens == 0:
+                self.job.count_cached(self.prompt_index, chunk.num_cached)
             self._count_tokens(len(chunk.tokens))
 
     def end(self) -> None:

@@ -40,10 +40,13 @@ class Channels:
     """
 
     def __init__(self, format: ChannelFormat, parts: Iterable[str] = ()) -> None:
-        self._channel_of = dict[str, Channel | None].fromkeys(parts) | dict(format.markers)
+        silent = tuple(parts)
+        self._channel_of = dict[str, Channel | None].fromkeys(silent) | dict(format.markers)
+        self._quotable = format.quotable.difference(silent)
         self._search = MarkerSearch(tuple(self._channel_of))
         self._channel = format.initial
         self._is_behind_marker = format.initial is not Channel.ANSWER
+        self._is_at_head = True  # nothing but white space since the beginning or the last marker
         self._space: list[str] = []  # that the text ends with
 
     def push(self, text: str) -> list[Segment]:
@@ -55,12 +58,18 @@ class Channels:
     def _segments(self, pieces: Iterable[tuple[str, bool]]) -> list[Segment]:
         segments: list[Segment] = []
         for text, is_marker in pieces:
-            segments += self._marker(text) if is_marker else self._text(text)
+            segments += self._marker(text) if is_marker and self._is_in_place(text) else self._text(text)
         return [*segments, (self._channel, "")]
+
+    def _is_in_place(self, marker: str) -> bool:
+        if marker not in self._quotable:
+            return True
+        begins_reasoning = self._channel_of[marker] is Channel.REASONING
+        return self._is_at_head if begins_reasoning else self._channel is Channel.REASONING
 
     def _marker(self, marker: str) -> list[Segment]:
         self._channel = self._channel_of[marker] or self._channel
-        self._is_behind_marker = True
+        self._is_behind_marker = self._is_at_head = True
         return [(Channel.HIDDEN, self._taken_space() + marker)]
 
     def _text(self, text: str) -> list[Segment]:
@@ -75,6 +84,7 @@ class Channels:
         body = text.rstrip()
         space = self._taken_space() if body else ""
         self._space.append(text[len(body) :])
+        self._is_at_head = self._is_at_head and not body
         return [(self._channel, space + body)] if body else []
 
     def _taken_space(self) -> str:

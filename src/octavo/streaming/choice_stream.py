@@ -38,9 +38,10 @@ class ChoiceStream:
         return None if self._draft.is_empty else self._draft.taken()
 
     def end(self, reason: FinishReason) -> TextEvent:
-        """End an unfinished choice for a reason that is not in its tokens, with all its text so far."""
+        """End an unfinished choice for a reason that is not in its tokens, with all its text so far; a cut that was
+        still undecided comes before it."""
         self._finish()
-        return self._draft.taken(reason)
+        return self._draft.taken(self._writer.cut_reason or reason)
 
     def _finish(self) -> None:
         self._writer.flush()

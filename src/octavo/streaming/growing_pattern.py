@@ -42,8 +42,8 @@ class GrowingPattern:
 
     The library knows of a match that the end of the text interrupts, in whatever may consume or look at a character.
     What only asks for the place of the text's end or a word's border it takes for decided there, though the next
-    character may change it; and it overlooks the end where a lazy repeat meets a look-behind. So the pattern is compiled
-    with all these looking ahead.
+    character may change it; and it overlooks the end where a lazy repeat meets a look-behind. So the pattern is
+    compiled with all these looking ahead.
 
     A match has at least one character: where a pattern could match none, what else it can match is looked for.
 

@@ -30,13 +30,15 @@ def own_pieces(choice: Choice, marker_parts: Mapping[int, str]) -> dict[int, byt
 def prompt_pieces(choice: Choice, vocabulary: Vocabulary) -> Iterator[tuple[int, bytes]]:
     """The prompt's tokens with their bytes in its text, where control tokens have their names.
 
-    The token and the space that a tokenizer puts before a text are no part of it.
+    The token and the space that a tokenizer puts before a text are no part of it, nor is the token that stands for an
+    empty one.
     """
     names, tokens = vocabulary.control_texts, choice.request.prompt_tokens
     has_space = vocabulary.adds_space_prefix
+    silent = vocabulary.bos_token if vocabulary.adds_bos or len(tokens) == 1 else None
     for place, token in enumerate(tokens):
         piece = vocabulary.pieces[token]
         if has_space and piece:
             piece, has_space = piece.removeprefix(b" "), False
-        is_silent = place == 0 and token == vocabulary.bos_token
+        is_silent = place == 0 and token == silent
         yield token, piece if piece or is_silent else names.get(token, "").encode()

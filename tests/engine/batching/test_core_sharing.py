@@ -88,6 +88,19 @@ def test_a_finished_sequence_leaves_its_tokens_to_the_next_that_begins_alike() -
     assert run(under_test, turn).num_cached(turn) == 40 + 4, "the last token drawn was never computed"
 
 
+def test_nobody_waits_for_tokens_that_are_still_to_be_drawn() -> None:
+    asked = request((1, 2, 3, 4) * 5, 40, ignore_eos=True)
+    answer = alone(asked, hashed_logits(0))
+    under_test = core(scripted_runner())
+    under_test.submit(asked)
+    for _ in range(5):
+        under_test.step()
+    follower = request((*asked.prompt_tokens, *answer.tokens[:30]), 1)
+    under_test.submit(follower)
+    under_test.step()
+    assert under_test.num_running == 2
+
+
 def test_a_cancelled_sequence_leaves_what_it_had_computed() -> None:
     under_test = core(scripted_runner(max_batch_tokens=20))
     gone = request(PROMPT, 5)

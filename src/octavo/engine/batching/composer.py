@@ -5,13 +5,11 @@ from collections.abc import Sequence as Sequence_
 from dataclasses import dataclass
 from typing import Protocol
 
-from octavo.engine.batching.runner import RunnerLimits
+from octavo.engine.batching.runner import LONE_CHUNK, RunnerLimits
 from octavo.engine.batching.sequence import Sequence
 
 MIN_CHUNK = 128
 """Smaller chunks of a prompt cost more in graphs than they give in fairness."""
-LONE_CHUNK = 64
-"""Tokens of a prompt that a lone step computes: enough to fill the processor, few enough for others to wait for."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from octavo.engine.batching.sequence import Sequence
 
 MIN_SHARED = 16
-"""Copying a slot takes about as long as computing a few tokens; a shorter prefix is computed again."""
+"""A slot's cache is often about as large as the weights, and computing a token reads those: copying it takes as long as
+a few tokens do, and a shorter prefix is computed again."""
 
 Reusable = Callable[[int, Sequence], int]
 """From the number of tokens that a sequence has in common with another, and that other one, to how many of them may be
@@ -30,7 +31,8 @@ class KvSlots:
     """Slots by number; the lowest free one is given out first.
 
     llama.cpp computes neighbouring slots in one graph, so active slots are kept together at the low end. A slot that
-    was released holds its sequence's computed tokens until it is given out again: they are the prefix cache.
+    was released holds its sequence's computed tokens until it is given out again: they are the prefix cache, which so
+    remembers as many conversations as ran at the same time.
     """
 
     def __init__(self, num_slots: int, reusable: Reusable) -> None:
@@ -72,7 +74,9 @@ class KvSlots:
         return max(found, key=lambda prefix: (prefix.length, prefix.is_computed), default=None)
 
     def _prefix(self, slot: int, holder: Sequence, sequence: Sequence) -> Prefix:
-        known = holder.tokens if holder.slot == slot else holder.tokens[: holder.num_computed]
+        # A prompt that is being computed is worth waiting for; tokens that are still to be drawn are not.
+        num_known = max(holder.num_prompt_tokens, holder.num_computed) if holder.slot == slot else holder.num_computed
+        known = holder.tokens[:num_known]
         common = min(_num_common(known, sequence.tokens), sequence.num_reusable)
         length = self._reusable(common, holder)
         return Prefix(slot, length, length <= holder.num_computed)

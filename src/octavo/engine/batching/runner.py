@@ -9,6 +9,10 @@ from numpy.typing import NDArray
 
 from octavo.errors import EngineError
 
+LONE_CHUNK = 64
+"""Tokens of a prompt that are computed in a step of their own where steps are not shared: enough to fill a processor,
+few enough for others to wait for. Every runner gives the logits of so many tokens, unless a step takes fewer."""
+
 
 class KvCacheFull(Exception):
     """No room for the batch; nothing of it was computed."""
@@ -21,7 +25,8 @@ class RunnerFailed(EngineError):
 @dataclass(frozen=True, slots=True)
 class RunnerLimits:
     """context_length: tokens a slot holds. max_batch_tokens: tokens one forward call takes, at least one a slot.
-    max_logits: rows of logits that one forward call may be asked for, at least one a slot; they bound its memory.
+    max_logits: rows of logits that one forward call may be asked for, at least one a slot and LONE_CHUNK where so many
+        tokens may be computed; they bound its memory.
     can_share: whether a part of a slot's tokens can be kept or copied; some models' state is of all tokens or none.
     """
 

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from octavo.engine.batching.runner import ForwardBatch, KvCacheFull, RunnerFailed, RunnerLimits
+from octavo.engine.batching.runner import LONE_CHUNK, ForwardBatch, KvCacheFull, RunnerFailed, RunnerLimits
 from octavo.engine.runners.llama_cpp import binding
 from octavo.errors import ModelLoadError
 
@@ -16,7 +16,7 @@ FAILURES = {
 }
 SELF_TEST_TOKENS = 64
 LOGITS_BYTES = 32 * 2**20
-"""Most memory for the logits of a step, beyond a row for each slot."""
+"""Memory for the logits of a step, where the least that is needed does not take more."""
 
 
 class LlamaRunner:
@@ -43,7 +43,7 @@ class LlamaRunner:
             context_length,
             settings.max_batch_tokens,
             model.vocabulary_size,
-            max_logits=max(settings.num_slots, min(rows, settings.max_batch_tokens)),
+            max_logits=max(settings.num_slots, min(max(rows, LONE_CHUNK), settings.max_batch_tokens)),
             can_share=model.has_attention_only,
         )
         return cls(model, context, limits)
