@@ -21,7 +21,7 @@ class TokenTexts:
     def cut_entry(self, data: bytes, logprob: TokenLogprob, offset: int) -> LogprobEntry:
         """Of a token of which only `data` is kept: nothing of the entry says what was cut."""
         top = tuple([self._alternative(*each) for each in logprob.top if each[0] != logprob.token])
-        return LogprobEntry(_text(data), data, logprob.logprob, top, offset)
+        return LogprobEntry(_text(data), data or None, logprob.logprob, top, offset)
 
     def _alternative(self, token: int, logprob: float) -> Alternative:
         return Alternative(self._name(token), self._vocabulary.pieces[token] or None, logprob)

@@ -1,13 +1,15 @@
 """What sequences share never shows in their tokens, only in what is computed."""
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.batching.cores import Visit, alone, check_all, core, play, run, samplings, visits_of
-from engine.builders import hashed_logits, request, scripted_runner
+from engine.builders import hashed_logits, request, runner_limits, scripted_runner
 from octavo.core.request import LogprobParams
 from octavo.engine.batching.composer import LoneSteps, MixedSteps
+from octavo.engine.batching.runner import ForwardBatch
 from octavo.engine.runners.scripted import ScriptedRunner
 
 STEMS = ((1, 2, 3, 4) * 8, (5, 6, 7) * 9, (1, 2, 3, 4) * 5 + (9,) * 10)
@@ -132,25 +134,35 @@ def test_a_scored_prompt_is_computed_whole_and_no_step_has_more_rows_than_allowe
     assert max(int(batch.wants_logits.sum()) for batch in runner.batches) == 6
 
 
+class WatchedRunner(ScriptedRunner):
+    """shapes: by all tokens that a slot then held, (first position, number of tokens) of the batches that got there."""
+
+    def __init__(self) -> None:
+        super().__init__(runner_limits(num_slots=3, max_batch_tokens=8, max_logits=8), hashed_logits(0))
+        self._held: dict[int, tuple[int, ...]] = {}
+        self.shapes: dict[tuple[int, ...], set[tuple[int, int]]] = {}
+
+    def copy(self, source: int, target: int) -> None:
+        super().copy(source, target)
+        self._held[target] = self._held[source]
+
+    def forward(self, batch: ForwardBatch) -> np.ndarray:
+        [slot] = set(batch.slots.tolist())
+        start = int(batch.positions[0])
+        held = self._held[slot] = (*self._held.get(slot, ())[:start], *batch.tokens.tolist())
+        self.shapes.setdefault(held, set()).add((start, len(batch.tokens)))
+        return super().forward(batch)
+
+
 @given(st.lists(prompts, min_size=1, max_size=6), st.integers(0, 3))
 def test_lone_steps_compute_every_token_in_the_same_shape_whatever_else_runs(
     prompts: list[tuple[int, ...]], which: int
 ) -> None:
-    """Shapes: the (first position, number of tokens) of the batch that computed each position of a sequence."""
-
     def shapes(*asked: tuple[int, ...]) -> dict[tuple[int, ...], set[tuple[int, int]]]:
-        runner = scripted_runner(num_slots=3, max_batch_tokens=8, max_logits=8)
-        under_test = core(runner, LoneSteps)
-        run(under_test, *(request(prompt, 3, ignore_eos=True) for prompt in asked))
-        found: dict[tuple[int, ...], set[tuple[int, int]]] = {}
-        held: dict[int, tuple[int, ...]] = {}
-        for batch in runner.batches:
-            [slot] = set(batch.slots.tolist())
-            start = int(batch.positions[0])
-            held[slot] = (*held.get(slot, ())[:start], *batch.tokens.tolist())
-            found.setdefault(held[slot], set()).add((start, len(batch.tokens)))
-        return found
+        runner = WatchedRunner()
+        run(core(runner, LoneSteps), *(request(prompt, 3, ignore_eos=True) for prompt in asked))
+        return runner.shapes
 
-    together, alone_ = shapes(*prompts), shapes(prompts[which % len(prompts)])
-    for tokens, shape in alone_.items():
+    together, by_itself = shapes(*prompts), shapes(prompts[which % len(prompts)])
+    for tokens, shape in by_itself.items():
         assert together.get(tokens, shape) == shape

@@ -157,6 +157,7 @@ async def test_calls_to_a_stopped_and_killed_child_end_too() -> None:
     async with ready() as engine:
         assert engine.pid is not None
         os.kill(engine.pid, signal.SIGSTOP)
+        await until(lambda: psutil.Process(engine.pid).status() == psutil.STATUS_STOPPED)
         call = asyncio.create_task(engine.encode(["a"]))
         await asyncio.sleep(0)
         os.kill(engine.pid, signal.SIGKILL)
