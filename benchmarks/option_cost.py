@@ -14,7 +14,7 @@ from benchmarks.machine import describe_machine, describe_versions
 from benchmarks.processes import ServerFailed, run_until_stopped
 from benchmarks.report import Comparison
 
-ROUNDS = 2
+ROUNDS = 3
 
 
 def main() -> None:
