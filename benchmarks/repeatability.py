@@ -50,7 +50,7 @@ async def measure(model: Path, flags: Sequence[str]) -> None:
 
 
 def _request(model: str) -> dict[str, Any]:
-    return {"model": model, "prompt": PROMPT, "seed": 42, "temperature": 1.0, "max_tokens": 32, "logprobs": 2}
+    return {"model": model, "prompt": PROMPT, "seed": 42, "temperature": 1.0, "max_tokens": 8, "logprobs": 2}
 
 
 async def _answer(server: Server, body: dict[str, Any]) -> tuple[str, str]:
@@ -63,9 +63,9 @@ async def _answer(server: Server, body: dict[str, Any]) -> tuple[str, str]:
 async def _traffic(server: Server, model: str, chance: random.Random) -> None:
     """Prompts of many lengths, some that begin like the repeated one, some scored, some in several samples."""
     while True:
-        own = f"Tell me about {chance.choice(TOPICS)}. " * chance.randrange(1, 20)
+        own = f"Tell me about {chance.choice(TOPICS)}. " * chance.randrange(1, 6)
         prompt = PROMPT * chance.randrange(2) + own
-        body = {"model": model, "prompt": prompt, "max_tokens": chance.randrange(1, 40), "n": chance.choice((1, 1, 3))}
+        body = {"model": model, "prompt": prompt, "max_tokens": chance.randrange(1, 12), "n": chance.choice((1, 1, 2))}
         await _answer(server, body | chance.choice(({}, {"echo": True, "logprobs": 1}, {"temperature": 0})))
 
 
