@@ -8,11 +8,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from octavo.engine.specs import LlamaSpec
 from octavo.engine.worker import WorkerEngine
 from support.processes import clean_environment
+from support.workers import running_worker
 
 from .wire import CONTEXT_LENGTH, MODEL_FILE, NUM_SLOTS
 
@@ -24,13 +23,8 @@ REFERENCE_SECONDS = 240
 async def running_engine() -> AsyncIterator[WorkerEngine]:
     """The engine as the server of these tests has it, ready."""
     spec = LlamaSpec(str(MODEL_FILE), context_length=CONTEXT_LENGTH, num_slots=NUM_SLOTS)
-    engine = WorkerEngine(spec, fallback=msgspec.structs.replace(spec, use_extra_buffers=False))
-    await engine.start()
-    try:
-        await engine.wait_ready()
+    async with running_worker(spec) as engine:
         yield engine
-    finally:
-        await engine.close()
 
 
 def ask_reference(**request: Any) -> Any:

@@ -14,6 +14,7 @@ from octavo.core.sampling import SamplingParams
 from octavo.engine.base import Engine
 from octavo.engine.specs import LlamaSpec
 from octavo.engine.worker import WorkerEngine
+from support.workers import running_worker
 
 NUM_THREADS = 1
 """More would wait for each other at every operation of a small model, and long where processors are busy."""
@@ -39,13 +40,8 @@ async def running(path: Path, **fields: object) -> AsyncIterator[WorkerEngine]:
     """An engine in a process of its own, ready. fields: of its spec."""
     small = LlamaSpec(str(path), context_length=256, num_slots=NUM_SLOTS, num_threads=NUM_THREADS)
     spec = msgspec.structs.replace(small, **fields)
-    engine = WorkerEngine(spec, fallback=msgspec.structs.replace(spec, use_extra_buffers=False))
-    await engine.start()
-    try:
-        await engine.wait_ready()
+    async with running_worker(spec) as engine:
         yield engine
-    finally:
-        await engine.close()
 
 
 def scored(
