@@ -3,7 +3,8 @@
 OctavoError
 ├── InvalidRequest             the request is malformed; `param` names the field
 │   ├── NotYetSupported        a documented field that this version refuses rather than ignores
-│   └── UnknownField           strict mode: a field that no document names
+│   ├── UnknownField           strict mode: a field that no document names
+│   └── UnsupportedGrammar     a schema or grammar that cannot be kept to the letter, or is none
 ├── UnsupportedByModel         well-formed, but this model cannot do it
 │   ├── ContextLengthExceeded  the prompt alone does not fit
 │   ├── InfillUnsupported      the model was not trained to fill gaps
@@ -43,6 +44,10 @@ class NotYetSupported(InvalidRequest):
 
 class UnknownField(InvalidRequest):
     code = "unknown_field"
+
+
+class UnsupportedGrammar(InvalidRequest):
+    code = "unsupported_grammar"
 
 
 class UnsupportedByModel(OctavoError):

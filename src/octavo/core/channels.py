@@ -19,6 +19,8 @@ class ChannelFormat:
     markers: texts that the model writes, and the channel of what follows each. A marker may be the text of a control
         token, which otherwise is never shown. White space around a marker belongs to it.
     initial: the channel at the start of the answer.
+    thought: what stands before and behind a reasoning that comes before the answer, as the model writes it.
+    answer: what stands before the answer proper, behind the reasoning or at the start.
     quotable: those markers that are only text where they would be out of place, because an answer may speak of them:
         one that begins reasoning within a text, one that ends it outside reasoning. A control token is never text.
     """
@@ -26,6 +28,8 @@ class ChannelFormat:
     markers: tuple[tuple[str, Channel], ...] = ()
     initial: Channel = Channel.ANSWER
     quotable: frozenset[str] = frozenset()
+    thought: tuple[str, str] = ("", "")
+    answer: str = ""
 
 
 PLAIN = ChannelFormat()

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from octavo.core.tools import ToolCall
+
 
 class Role(StrEnum):
     SYSTEM = "system"
@@ -16,6 +18,7 @@ class Message:
     """One turn. Text parts are already joined; a null content is an empty string.
 
     name, tool_call_id: passed on to the chat template as they came.
+    tool_calls: what an assistant called beside what it said.
     reasoning: what an assistant thought before it said the content, where the client sent it back.
     """
 
@@ -24,3 +27,4 @@ class Message:
     name: str | None = None
     tool_call_id: str | None = None
     reasoning: str | None = None
+    tool_calls: tuple[ToolCall, ...] = ()

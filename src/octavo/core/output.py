@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from octavo.core.tools import ToolCallDelta
+
 
 class FinishReason(StrEnum):
     """Why a choice ended, in the wire's words."""
@@ -85,6 +87,7 @@ class TextEvent:
     entries: of the tokens of `text`, where they are asked for; held back as long as their text is.
     num_cached: prompt tokens that were found computed, said once per choice.
     logprob_sum: of the log-probabilities of the num_tokens tokens; 0 where none are asked for.
+    tool_calls: what the choice's calls have got; no part of text.
     """
 
     index: int
@@ -95,6 +98,7 @@ class TextEvent:
     entries: tuple[LogprobEntry, ...] = ()
     num_cached: int = 0
     logprob_sum: float = 0.0
+    tool_calls: tuple[ToolCallDelta, ...] = ()
 
     @classmethod
     def joined(cls, events: Sequence["TextEvent"]) -> "TextEvent":
@@ -108,6 +112,7 @@ class TextEvent:
             entries=tuple(entry for event in events for entry in event.entries),
             num_cached=sum(event.num_cached for event in events),
             logprob_sum=sum(event.logprob_sum for event in events),
+            tool_calls=tuple(delta for event in events for delta in event.tool_calls),
         )
 
 

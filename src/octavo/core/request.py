@@ -3,7 +3,9 @@
 from dataclasses import dataclass
 
 from octavo.core.channels import PLAIN, ChannelFormat
+from octavo.core.grammar import ANY_TEXT, Grammar
 from octavo.core.sampling import SamplingParams
+from octavo.core.tools import NO_TOOLS, ToolUse
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +32,9 @@ class GenerationRequest:
     max_tokens: ≥ 0, and prompt_tokens + max_tokens ≤ the engine's context length.
     ignore_eos: go on after an end-of-generation token.
     stop_tokens: further tokens that end the sequence, also with ignore_eos.
-    min_tokens: no token that would end the sequence is drawn before so many others; ≤ max_tokens.
+    min_tokens: no token that would end the sequence is drawn before so many others, unless the grammar leaves no other;
+        ≤ max_tokens.
+    grammar: what the new tokens' text may be. Where it can go on no further, the sequence ends, also with ignore_eos.
     """
 
     id: str
@@ -41,6 +45,7 @@ class GenerationRequest:
     stop_tokens: frozenset[int] = frozenset()
     min_tokens: int = 0
     logprobs: LogprobParams = LogprobParams()
+    grammar: Grammar = ANY_TEXT
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +57,7 @@ class Choice:
     includes_stop: whether the stop string, or the stop token's text, is part of the answer.
     echo: whether the answer begins with the prompt's text.
     channels: how the model marks its reasoning.
+    tools: which calls may be in the answer, and how they are written.
     """
 
     index: int
@@ -60,3 +66,4 @@ class Choice:
     includes_stop: bool = False
     echo: bool = False
     channels: ChannelFormat = PLAIN
+    tools: ToolUse = NO_TOOLS

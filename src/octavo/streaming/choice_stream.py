@@ -33,16 +33,17 @@ class ChoiceStream:
         self._writer.push(chunk)
         reason = self._writer.cut_reason or chunk.finish_reason
         if reason is not None:
-            self._finish()
-            return self._draft.taken(self._writer.cut_reason or reason)
+            return self._last(reason)
         return None if self._draft.is_empty else self._draft.taken()
 
     def end(self, reason: FinishReason) -> TextEvent:
         """End an unfinished choice for a reason that is not in its tokens, with all its text so far; a cut that was
         still undecided comes before it."""
-        self._finish()
-        return self._draft.taken(self._writer.cut_reason or reason)
+        return self._last(reason)
 
-    def _finish(self) -> None:
+    def _last(self, reason: FinishReason) -> TextEvent:
         self._writer.flush()
         self.is_finished = True
+        reason = self._writer.cut_reason or reason
+        is_call = reason is FinishReason.STOP and self._draft.has_called
+        return self._draft.taken(FinishReason.TOOL_CALLS if is_call else reason)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from octavo.core.channels import Channel
 from octavo.core.output import FinishReason, LogprobEntry, TextEvent
+from octavo.core.tools import ToolCallDelta
 from octavo.streaming.segment import Segment
 
 
@@ -19,6 +20,8 @@ class Draft:
     num_tokens: int = 0
     num_cached: int = 0
     logprob_sum: float = 0.0
+    tool_calls: list[ToolCallDelta] = field(default_factory=list)
+    has_called: bool = False  # ever, not only since the last event
 
     def add(self, segments: Iterable[Segment]) -> None:
         for channel, text in segments:
@@ -27,10 +30,14 @@ class Draft:
             elif channel is Channel.REASONING:
                 self.reasoning.append(text)
 
+    def add_call(self, delta: ToolCallDelta) -> None:
+        self.tool_calls.append(delta)
+        self.has_called = True
+
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to tell yet; counts alone can wait."""
-        return not (any(self.texts) or any(self.reasoning) or self.entries)
+        return not (any(self.texts) or any(self.reasoning) or self.entries or self.tool_calls)
 
     def taken(self, finish_reason: FinishReason | None = None) -> TextEvent:
         """The event, and a clean sheet."""
@@ -43,7 +50,8 @@ class Draft:
             tuple(self.entries),
             self.num_cached,
             self.logprob_sum,
+            tuple(self.tool_calls),
         )
-        self.texts, self.reasoning, self.entries = [], [], []
+        self.texts, self.reasoning, self.entries, self.tool_calls = [], [], [], []
         self.num_tokens, self.num_cached, self.logprob_sum = 0, 0, 0.0
         return event

@@ -12,7 +12,7 @@ from octavo.streaming.detokenizer import Detokenizer
 from octavo.streaming.draft import Draft
 from octavo.streaming.ledger import Ledger
 from octavo.streaming.line import WrittenToken
-from octavo.streaming.pieces import marker_parts, own_pieces, prompt_pieces
+from octavo.streaming.pieces import own_pieces, prompt_pieces
 from octavo.streaming.pipeline import Pipeline
 from octavo.streaming.token_text import TokenTexts
 
@@ -27,9 +27,8 @@ class EntryWriter:
         self, choice: Choice, vocabulary: Vocabulary, content_filter: ContentFilter | None, draft: Draft
     ) -> None:
         self._texts = TokenTexts(vocabulary)
-        parts = marker_parts(choice, vocabulary)
-        self._detokenizer = Detokenizer(vocabulary, own_pieces(choice, parts))
-        self._pipeline = Pipeline(choice, parts.values(), content_filter)
+        self._detokenizer = Detokenizer(vocabulary, own_pieces(choice, vocabulary))
+        self._pipeline = Pipeline(choice, vocabulary, content_filter, draft.add_call)
         self._ledger = Ledger(vocabulary, draft)
         self._draft = draft
         self._echoes = choice.echo

@@ -1,30 +1,34 @@
 """What the tokens of a choice are in its text, where that is not what the vocabulary says."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 
 from octavo.core.request import Choice
 from octavo.core.vocabulary import Vocabulary
+from octavo.streaming.tool_formats import BY_NAME
 
 
 def marker_parts(choice: Choice, vocabulary: Vocabulary) -> dict[int, str]:
-    """The control tokens whose names are, or are part of, the choice's channel markers.
+    """The control tokens whose names are, or are part of, the choice's channel markers."""
+    return _control_tokens_in([marker for marker, _ in choice.channels.markers], choice, vocabulary)
 
-    The token that ends a generation is never one, for it has an entry of its own.
-    """
-    markers = [marker for marker, _ in choice.channels.markers]
+
+def own_pieces(choice: Choice, vocabulary: Vocabulary) -> dict[int, bytes]:
+    """The bytes of control tokens that mark channels or calls, and otherwise are silent, and of stop tokens that are to
+    be left out."""
+    call_texts = BY_NAME[choice.tools.format].texts if choice.tools.tools else ()
+    spoken = marker_parts(choice, vocabulary) | _control_tokens_in(call_texts, choice, vocabulary)
+    silent = () if choice.includes_stop else choice.request.stop_tokens
+    return {token: name.encode() for token, name in spoken.items()} | dict.fromkeys(silent, b"")
+
+
+def _control_tokens_in(texts: Sequence[str], choice: Choice, vocabulary: Vocabulary) -> dict[int, str]:
+    """The token that ends a generation is never one, for it has an entry of its own."""
     ends = frozenset[int]() if choice.request.ignore_eos else vocabulary.eog_tokens
     return {
         token: name
-        for token, name in (vocabulary.control_texts.items() if markers else ())
-        if name and token not in ends and any(name in marker for marker in markers)
+        for token, name in (vocabulary.control_texts.items() if texts else ())
+        if name and token not in ends and any(name in text for text in texts)
     }
-
-
-def own_pieces(choice: Choice, marker_parts: Mapping[int, str]) -> dict[int, bytes]:
-    """The bytes of marker parts, which otherwise are silent, and of stop tokens that are to be left out."""
-    spoken = {token: name.encode() for token, name in marker_parts.items()}
-    silent = () if choice.includes_stop else choice.request.stop_tokens
-    return spoken | dict.fromkeys(silent, b"")
 
 
 def prompt_pieces(choice: Choice, vocabulary: Vocabulary) -> Iterator[tuple[int, bytes]]:

@@ -5,12 +5,13 @@ from typing import Protocol
 from octavo.core.channels import PLAIN
 from octavo.core.output import FinishReason, TokenChunk
 from octavo.core.request import Choice
+from octavo.core.tools import NO_TOOLS
 from octavo.core.vocabulary import Vocabulary
 from octavo.streaming.content_filter import ContentFilter
 from octavo.streaming.detokenizer import Detokenizer
 from octavo.streaming.draft import Draft
 from octavo.streaming.entry_writer import EntryWriter
-from octavo.streaming.pieces import marker_parts, own_pieces, prompt_pieces
+from octavo.streaming.pieces import own_pieces, prompt_pieces
 from octavo.streaming.pipeline import Pipeline
 
 
@@ -32,7 +33,7 @@ def new_writer(choice: Choice, vocabulary: Vocabulary, content_filter: ContentFi
     logprobs = choice.request.logprobs
     if logprobs.of_output or logprobs.of_prompt:
         return EntryWriter(choice, vocabulary, content_filter, draft)
-    if choice.stop or content_filter is not None or choice.channels != PLAIN:
+    if choice.stop or content_filter is not None or choice.channels != PLAIN or choice.tools != NO_TOOLS:
         return TextWriter(choice, vocabulary, content_filter, draft)
     return PlainWriter(choice, vocabulary, draft)
 
@@ -41,7 +42,7 @@ class PlainWriter:
     """All that is generated is answer."""
 
     def __init__(self, choice: Choice, vocabulary: Vocabulary, draft: Draft) -> None:
-        self._detokenizer = Detokenizer(vocabulary, own_pieces(choice, {}))
+        self._detokenizer = Detokenizer(vocabulary, own_pieces(choice, vocabulary))
         self._draft = draft
         draft.texts.append(_echo(choice, vocabulary, self._detokenizer))
 
@@ -58,14 +59,13 @@ class PlainWriter:
 
 
 class TextWriter:
-    """Reasoning and answer are told apart, and the answer may be cut."""
+    """Reasoning, calls and answer are told apart, and the answer may be cut."""
 
     def __init__(
         self, choice: Choice, vocabulary: Vocabulary, content_filter: ContentFilter | None, draft: Draft
     ) -> None:
-        parts = marker_parts(choice, vocabulary)
-        self._detokenizer = Detokenizer(vocabulary, own_pieces(choice, parts))
-        self._pipeline = Pipeline(choice, parts.values(), content_filter)
+        self._detokenizer = Detokenizer(vocabulary, own_pieces(choice, vocabulary))
+        self._pipeline = Pipeline(choice, vocabulary, content_filter, draft.add_call)
         self._draft = draft
         draft.texts.append(_echo(choice, vocabulary, self._detokenizer))
 

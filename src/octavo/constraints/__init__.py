@@ -1,0 +1,17 @@
+"""What an answer may be, as one grammar that every engine can keep to: JSON of a schema, a regular expression, a
+grammar of the client's own, or calls of tools; behind the model's reasoning, where it reasons."""
+
+from octavo.constraints.check import check_grammar
+from octavo.constraints.grammars import answer_grammar, calls_grammar
+from octavo.constraints.parts import Part, any_object_part, grammar_part, regex_part, schema_part
+
+__all__ = [
+    "Part",
+    "answer_grammar",
+    "any_object_part",
+    "calls_grammar",
+    "check_grammar",
+    "grammar_part",
+    "regex_part",
+    "schema_part",
+]

@@ -1,0 +1,31 @@
+"""The texts that a client allows, in the notation of llguidance."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import llguidance
+from llguidance.gbnf_to_lark import any_to_lark
+
+from octavo.constraints.schema import prepared
+
+Part = Mapping[str, Any]
+"""One grammar of llguidance's list: {"lark_grammar": text} or {"json_schema": schema}."""
+
+
+def schema_part(schema: object) -> Part:
+    """JSON that is valid under a schema. Raises UnsupportedGrammar where that cannot be promised."""
+    return {"json_schema": prepared(schema)}
+
+
+def any_object_part() -> Part:
+    return schema_part({"type": "object"})
+
+
+def regex_part(pattern: str) -> Part:
+    """What a regular expression of Rust's `regex` matches as a whole; without look-around and back-references."""
+    return {"lark_grammar": f"start: /{llguidance.regex_to_lark(pattern, use_ascii='')}/"}
+
+
+def grammar_part(text: str) -> Part:
+    """A grammar in Lark's notation, which begins with the rule `start`, or in GBNF, which begins with `root`."""
+    return {"lark_grammar": any_to_lark(text)}

@@ -1,0 +1,250 @@
+"""Calls, told from the text of an answer."""
+
+from collections.abc import Callable, Sequence
+from hashlib import blake2b
+from typing import Protocol
+
+from octavo.core.channels import Channel
+from octavo.core.tools import CallSyntax, ToolCallDelta, ToolUse
+from octavo.streaming.markers import MarkerSearch
+from octavo.streaming.segment import Segment
+from octavo.streaming.tool_formats import BY_NAME, bare
+from octavo.streaming.tool_formats.base import WrittenCall
+from octavo.streaming.tool_formats.reader import NotACall, Reader, Reading
+
+_SLICE = 2048
+"""Characters that are searched at a time: what is behind a start is put together again for its reader."""
+
+
+class ToolMachine(Protocol):
+    """Hides the text of calls, and gives the calls to whom they concern.
+
+    is_cut: whether the answer has ended, because it has its only call.
+    """
+
+    @property
+    def is_cut(self) -> bool: ...
+
+    def push(self, segments: Sequence[Segment]) -> list[Segment]: ...
+
+    def flush(self) -> list[Segment]: ...
+
+
+class NoCalls:
+    """Where none may be made."""
+
+    is_cut = False
+
+    def push(self, segments: Sequence[Segment]) -> list[Segment]:
+        return list(segments)
+
+    def flush(self) -> list[Segment]:
+        return []
+
+
+class CallLog:
+    """Numbers the calls of a choice and gives them their ids, which depend on nothing but the request's id."""
+
+    def __init__(self, request_id: str, emit: Callable[[ToolCallDelta], None]) -> None:
+        self._request_id = request_id
+        self._emit = emit
+        self.num_calls = 0
+
+    def begin(self, name: str) -> None:
+        digest = blake2b(f"{self._request_id}/{self.num_calls}".encode(), digest_size=12).hexdigest()
+        self._emit(ToolCallDelta(self.num_calls, f"call_{digest}", name, ""))
+        self.num_calls += 1
+
+    def write(self, arguments: str) -> None:
+        """More of the arguments of the call that was begun last."""
+        if arguments:
+            self._emit(ToolCallDelta(self.num_calls - 1, "", "", arguments))
+
+
+def new_tool_machine(use: ToolUse, log: CallLog) -> ToolMachine:
+    if not use.tools:
+        return NoCalls()
+    return ForcedCalls(BY_NAME[use.format].syntax, log) if use.is_forced else WrittenCalls(use, log)
+
+
+class WrittenCalls:
+    """Finds the calls that a model chose to make, in its format or in bare JSON.
+
+    A call is told once it is complete, and until then its text is held back: so what turns out to be no call is text
+    like any other. White space around calls is hidden with them, but for that between a call and the text behind it
+    where there is text before it too.
+    """
+
+    def __init__(self, use: ToolUse, log: CallLog) -> None:
+        format = BY_NAME[use.format]
+        self._tools = {tool.name: tool for tool in use.tools}
+        self._is_parallel = use.is_parallel
+        self._log = log
+        self._line_starts = format.line_starts.union(bare.STARTS)
+        readers = {Channel.ANSWER: dict.fromkeys(bare.STARTS, bare.read)}
+        readers[format.channel] = readers.get(format.channel, {}) | dict.fromkeys(format.starts, format.read)
+        self._readers = readers
+        self._searches = {channel: MarkerSearch(tuple(starts)) for channel, starts in readers.items()}
+        self._channel = Channel.HIDDEN
+        self._attempt: tuple[Reader, Reading[Sequence[WrittenCall]]] | None = None
+        self._space: list[str] = []  # that the text ends with
+        self._is_behind_call = False  # nothing but white space since the last call
+        self._is_line_blank = True
+        self._has_text = False
+        self.is_cut = False
+
+    def push(self, segments: Sequence[Segment]) -> list[Segment]:
+        settled: list[Segment] = []
+        for channel, text in segments:
+            if channel is not self._channel:
+                settled += self.flush()
+                self._channel = channel
+            for start in range(0, len(text), _SLICE):
+                settled += self._part(text[start : start + _SLICE])
+        return [*settled, (self._channel, "")]
+
+    def flush(self) -> list[Segment]:
+        """All that is held, when no more of this channel's text follows."""
+        settled: list[Segment] = []
+        if self._attempt is not None:
+            self._attempt[0].feed("")
+            self._attempt[0].end()
+            settled, rest = self._read_on(*self._attempt)
+            settled += self._text(rest)
+        elif self._channel in self._searches:
+            settled += self._searched(self._searches[self._channel].flush())
+            if self._attempt is not None:
+                return settled + self.flush()
+        return [*settled, (Channel.HIDDEN if self._is_behind_call else self._channel, self._taken_space())]
+
+    def _part(self, text: str) -> list[Segment]:
+        if self.is_cut:
+            return [(Channel.HIDDEN, text)]
+        if self._channel not in self._searches:
+            return [(self._channel, text)]
+        if self._attempt is not None:
+            self._attempt[0].feed(text)
+            settled, rest = self._read_on(*self._attempt)
+            return settled + (self._part(rest) if rest else [])
+        return self._searched(self._searches[self._channel].push(text))
+
+    def _searched(self, pieces: Sequence[tuple[str, bool]]) -> list[Segment]:
+        settled: list[Segment] = []
+        for place, (text, is_start) in enumerate(pieces):
+            if not is_start or (text in self._line_starts and not self._is_line_blank):
+                settled += self._text(text)
+                continue
+            behind = [*pieces[place + 1 :], *self._searches[self._channel].flush()]
+            self._attempt = self._new_attempt(text)
+            return settled + self._part(text + "".join([piece for piece, _ in behind]))
+        return settled
+
+    def _new_attempt(self, start: str) -> tuple[Reader, Reading[Sequence[WrittenCall]]]:
+        reader = Reader()
+        return reader, self._readers[self._channel][start](reader, self._tools)
+
+    def _read_on(self, reader: Reader, reading: Reading[Sequence[WrittenCall]]) -> tuple[list[Segment], str]:
+        """What is settled by the text that the reader has got, and what is left of that."""
+        try:
+            next(reading)
+        except NotACall:
+            self._attempt = None
+            return self._text(reader.text), reader.rest
+        except StopIteration as done:
+            self._attempt = None
+            return self._calls(done.value, reader.text), reader.rest
+        return [], ""
+
+    def _calls(self, calls: Sequence[WrittenCall], text: str) -> list[Segment]:
+        for call in calls if self._is_parallel else calls[:1]:
+            self._log.begin(call.name)
+            self._log.write(call.arguments)
+        self.is_cut = not self._is_parallel
+        self._is_behind_call = True
+        return [(Channel.HIDDEN, self._taken_space() + text)]
+
+    def _text(self, text: str) -> list[Segment]:
+        body = text.rstrip()
+        line = text.rpartition("\n")[2]
+        self._is_line_blank = not line.strip() and (self._is_line_blank or "\n" in text)
+        if not body:
+            self._space.append(text)
+            return []
+        space = self._taken_space() + body[: len(body) - len(body.lstrip())]
+        before = Channel.HIDDEN if self._is_behind_call and not self._has_text else self._channel
+        self._is_behind_call, self._has_text = False, True
+        self._space.append(text[len(body) :])
+        return [(before, space), (self._channel, body.lstrip())]
+
+    def _taken_space(self) -> str:
+        space = "".join(self._space)
+        self._space.clear()
+        return space
+
+
+class ForcedCalls:
+    """Follows an answer that is calls by its grammar, so that arguments can be told while they are written.
+
+    Text that is something else after all is text of the answer.
+    """
+
+    is_cut = False
+
+    def __init__(self, syntax: CallSyntax, log: CallLog) -> None:
+        self._syntax = syntax
+        self._log = log
+        self._reader = Reader()
+        self._reading: Reading[None] | None = self._read()
+        self._is_in_arguments = False
+        self._held: list[str] = []
+
+    def push(self, segments: Sequence[Segment]) -> list[Segment]:
+        settled: list[Segment] = []
+        for channel, text in segments:
+            settled += self._part(text) if channel is Channel.ANSWER and text else [(channel, text)]
+        return settled
+
+    def flush(self) -> list[Segment]:
+        self._reader.feed("")
+        self._reader.end()
+        return self._read_on()
+
+    def _part(self, text: str) -> list[Segment]:
+        if self._reading is None:
+            return [(Channel.ANSWER, text)]
+        self._reader.feed(text)
+        self._held.append(text)
+        return self._read_on()
+
+    def _read_on(self) -> list[Segment]:
+        if self._reading is None:
+            return []
+        try:
+            next(self._reading)
+        except (NotACall, StopIteration):
+            self._reading = None
+        if self._is_in_arguments:
+            self._log.write(self._reader.drain())
+        if self._reading is not None and not self._log.num_calls:
+            return []
+        held = "".join(self._held)
+        self._held.clear()
+        return [(Channel.HIDDEN if self._log.num_calls else Channel.ANSWER, held)]
+
+    def _read(self) -> Reading[None]:
+        reader, syntax = self._reader, self._syntax
+        yield from reader.literal(syntax.opening)
+        while True:
+            yield from reader.literal(syntax.begin)
+            name, _ = yield from reader.until(syntax.middle)
+            reader.drain()
+            self._log.begin(name)
+            self._is_in_arguments = True
+            yield from reader.skip_json()
+            self._log.write(reader.drain())
+            self._is_in_arguments = False
+            yield from reader.literal(syntax.end)
+            if not syntax.separator or (yield from reader.peek()) != syntax.separator[0]:
+                break
+            yield from reader.literal(syntax.separator)
+        yield from reader.literal(syntax.closing)

@@ -1,0 +1,67 @@
+"""What a tool format is."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from octavo.core.channels import Channel
+from octavo.core.tools import CallSyntax, Tool
+from octavo.streaming.tool_formats.reader import NotACall, Reader, Reading
+
+Tools = Mapping[str, Tool]
+"""What may be called, by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenCall:
+    """A call as a model wrote it. arguments: JSON text of an object."""
+
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolFormat:
+    """How a model family writes calls.
+
+    signs: texts that together are found in the sources of this format's chat templates alone.
+    starts: texts with which calls begin. They are looked for in the channel that `channel` names; those of line_starts
+        count only where nothing but white space is before them in their line.
+    read: reads all the calls that begin with a start, the start included, up to where other text may follow.
+        Raises NotACall; then the text is what it says. Calls may be complete without their end markers, where the text
+        ends: a token that ends the generation is not part of it.
+    markers: further texts that a control token may stand for, beside the starts and the syntax.
+    syntax: how a call is written that has to be made.
+    """
+
+    name: str
+    signs: tuple[str, ...]
+    starts: tuple[str, ...]
+    read: Callable[[Reader, Tools], Reading[Sequence[WrittenCall]]]
+    syntax: CallSyntax
+    markers: tuple[str, ...] = ()
+    line_starts: frozenset[str] = frozenset()
+    channel: Channel = Channel.ANSWER
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """All that it writes beside names and arguments, among it the names of control tokens."""
+        return tuple(text for text in (*self.starts, *self.markers, *self.syntax.texts) if text)
+
+
+def call_of(name: Any, arguments: Any, tools: Tools) -> WrittenCall:
+    """Raises NotACall where nothing of that name may be called, or where the arguments are no object.
+
+    An object that is written as a string is taken for what it says, and no arguments for none.
+    """
+    if isinstance(arguments, str):
+        try:
+            arguments = json.loads(arguments)
+        except ValueError as error:
+            raise NotACall from error
+    if arguments is None:
+        arguments = {}
+    if not isinstance(name, str) or name not in tools or not isinstance(arguments, dict):
+        raise NotACall
+    return WrittenCall(name, json.dumps(arguments, ensure_ascii=False))
