@@ -69,6 +69,14 @@ class Tokenizer(Protocol):
         ...
 
 
+class LocalTokenizer(Tokenizer, Protocol):
+    """A tokenizer in the engine's own process."""
+
+    def encode_text(self, text: str) -> Sequence[int]:
+        """Tokens of a plain text, in the calling thread, which may be any."""
+        ...
+
+
 class Engine(Protocol):
     """Computes tokens for many requests at a time.
 

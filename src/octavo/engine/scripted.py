@@ -5,8 +5,8 @@ It answers every prompt with the text of its spec. A prompt that holds a line
     @script {"text": "…", "delay": 0.1, "raise_at": 3, "hang_at": null, "exit_at": null, "piece_bytes": 1}
 
 overrides the named switches for its own request. With ignore_eos the text starts over until max_tokens, and before
-min_tokens in any case. Where log-probabilities are asked for, every token has the probability CERTAINTY, and the rest
-is shared by the NUM_OTHERS tokens of the lowest other ids.
+min_tokens in any case. A grammar has no say in it. Where log-probabilities are asked for, every token has the
+probability CERTAINTY, and the rest is shared by the NUM_OTHERS tokens of the lowest other ids.
 """
 
 import asyncio
@@ -60,7 +60,11 @@ class ByteTokenizer:
         return self._vocabulary
 
     async def encode(self, fragments: Sequence[Fragment]) -> tuple[int, ...]:
-        return tuple(chain.from_iterable((part,) if isinstance(part, int) else part.encode() for part in fragments))
+        parts = ((part,) if isinstance(part, int) else self.encode_text(part) for part in fragments)
+        return tuple(chain.from_iterable(parts))
+
+    def encode_text(self, text: str) -> Sequence[int]:
+        return text.encode()
 
 
 class ScriptedEngine:

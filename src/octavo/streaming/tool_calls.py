@@ -9,7 +9,7 @@ from octavo.core.tools import CallSyntax, ToolCallDelta, ToolUse
 from octavo.streaming.markers import MarkerSearch
 from octavo.streaming.segment import Segment
 from octavo.streaming.tool_formats import BY_NAME, bare
-from octavo.streaming.tool_formats.base import WrittenCall
+from octavo.streaming.tool_formats.base import ReadCalls, WrittenCall
 from octavo.streaming.tool_formats.reader import NotACall, Reader, Reading
 
 _SLICE = 2048
@@ -81,8 +81,8 @@ class WrittenCalls:
         self._is_parallel = use.is_parallel
         self._log = log
         self._line_starts = format.line_starts.union(bare.STARTS)
-        readers = {Channel.ANSWER: dict.fromkeys(bare.STARTS, bare.read)}
-        readers[format.channel] = readers.get(format.channel, {}) | dict.fromkeys(format.starts, format.read)
+        readers: dict[Channel, dict[str, ReadCalls]] = {Channel.ANSWER: dict.fromkeys(bare.STARTS, bare.read)}
+        readers.setdefault(format.channel, {}).update(dict.fromkeys(format.starts, format.read))
         self._readers = readers
         self._searches = {channel: MarkerSearch(tuple(starts)) for channel, starts in readers.items()}
         self._channel = Channel.HIDDEN

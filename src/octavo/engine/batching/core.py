@@ -1,6 +1,7 @@
 """The step loop of the batching engine: schedule, run, score and sample. One thread owns it; no I/O, no clock."""
 
-from collections.abc import Iterator
+import logging
+from collections.abc import Iterator, Mapping
 from collections.abc import Sequence as Sequence_
 from dataclasses import dataclass
 
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from octavo.core.output import FinishReason, TokenChunk, TokenLogprob
 from octavo.core.request import GenerationRequest
 from octavo.engine.batching.composer import Composer, ScheduledSequence
+from octavo.engine.batching.grammars import Allowed, GrammarState, MaskComputer
 from octavo.engine.batching.logprobs import score
 from octavo.engine.batching.runner import ForwardBatch, KvCacheFull, ModelRunner
 from octavo.engine.batching.sampler import sample
@@ -27,6 +29,8 @@ _Drawn = tuple[tuple[int, ...], tuple[TokenLogprob, ...]]
 """A new token, and its log-probability where it is asked for."""
 
 NOTHING: _Drawn = ((), ())
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +51,7 @@ class EngineCore:
         self._eog_tokens = eog_tokens
         self._scheduler = Scheduler(runner.limits.num_slots, composer)
         self._sequences: dict[str, Sequence] = {}
+        self._masks = MaskComputer(runner.limits.vocabulary_size)
         self.batch_size = 0
 
     @property
@@ -61,9 +66,12 @@ class EngineCore:
     def has_work(self) -> bool:
         return self._scheduler.has_work
 
-    def submit(self, request: GenerationRequest) -> list[Output]:
-        """Queue a request; one that needs nothing of the model is answered at once."""
-        sequence = Sequence(request, self._runner.limits.context_length, self._eog_tokens)
+    def submit(self, request: GenerationRequest, grammar: GrammarState | None = None) -> list[Output]:
+        """Queue a request; one that needs nothing of the model is answered at once.
+
+        grammar: the state before the first token of the request's grammar, where that is not free.
+        """
+        sequence = Sequence(request, self._runner.limits.context_length, self._eog_tokens, grammar)
         if sequence.num_pending == 0:
             return [(request.id, TokenChunk((), FinishReason.LENGTH))]
         self._sequences[request.id] = sequence
@@ -81,11 +89,18 @@ class EngineCore:
         self.batch_size = len(step.batch)
         for admission in step.admissions:
             self._prepare_slot(admission)
+        constrained = [each.sequence for each in step.batch if _is_constrained(each)]
+        masks = self._masks.begin([sequence.grammar for sequence in constrained if sequence.grammar is not None])
         try:
             logits = self._forward(step.batch)
         except KvCacheFull:
+            masks.result()
             return self._make_room()
-        return list(self._advance(logits, step.batch))
+        allowed = dict(zip([sequence.id for sequence in constrained], masks.result(), strict=True))
+        return list(self._advance(logits, step.batch, allowed))
+
+    def close(self) -> None:
+        self._masks.close()
 
     def _prepare_slot(self, admission: Admission) -> None:
         prefix = admission.prefix
@@ -115,12 +130,19 @@ class EngineCore:
         self._remove(sequence)
         return [(sequence.id, EngineError("The KV cache has no room for this request, even alone."))]
 
-    def _advance(self, logits: Logits, batch: Sequence_[ScheduledSequence]) -> Iterator[Output]:
+    def _advance(
+        self, logits: Logits, batch: Sequence_[ScheduledSequence], allowed: Mapping[str, Allowed]
+    ) -> Iterator[Output]:
         """Score prompts before anything is drawn: drawing uses the logits as work space."""
         computed = list(self._score_prompts(logits, batch))
-        drawn = dict(self._draw(logits, [item for item in computed if item.samples]))
+        drawn = dict(self._draw(logits, [item for item in computed if item.samples], allowed))
         for item in computed:
             sequence = item.sequence
+            if failure := sequence.grammar.failure if sequence.grammar is not None else "":
+                log.warning("a grammar could not be followed: %s", failure)
+                self._remove(sequence)
+                yield sequence.id, EngineError("The answer's grammar became too complex to be followed.")
+                continue
             tokens, logprobs = drawn.get(sequence.id, NOTHING)
             num_cached = sequence.num_cached if sequence.num_generated == 1 else 0
             if sequence.is_finished:
@@ -134,21 +156,23 @@ class EngineCore:
         for item in batch:
             sequence = item.sequence
             end = start + sequence.num_logits(item.num_tokens)
+            samples = sequence.draws_after(item.num_tokens)
             scored = sequence.advance(item.num_tokens).tolist()
             rows = logits[start : start + len(scored)]
             prompt_logprobs = score(rows, scored, sequence.request.logprobs.num_top)
-            samples = sequence.generates and sequence.num_pending == 0
             yield _Computed(sequence, prompt_logprobs, end - 1, samples)
             start = end
 
-    def _draw(self, logits: Logits, drawing: Sequence_[_Computed]) -> Iterator[tuple[str, _Drawn]]:
+    def _draw(
+        self, logits: Logits, drawing: Sequence_[_Computed], allowed: Mapping[str, Allowed]
+    ) -> Iterator[tuple[str, _Drawn]]:
         if not drawing:
             return
         sequences = [item.sequence for item in drawing]
         rows = logits if len(drawing) == len(logits) else logits[[item.row for item in drawing]]
         wanted = [i for i, sequence in enumerate(sequences) if sequence.request.logprobs.of_output]
         untouched = dict(zip(wanted, rows[wanted], strict=True)) if wanted else {}
-        for i, token in enumerate(sample(rows, sequences).tolist()):
+        for i, token in enumerate(sample(rows, sequences, allowed).tolist()):
             sequence = sequences[i]
             sequence.append(token)
             num_top = sequence.request.logprobs.num_top
@@ -157,3 +181,8 @@ class EngineCore:
     def _remove(self, sequence: Sequence) -> None:
         self._scheduler.remove(sequence)
         del self._sequences[sequence.id]
+
+
+def _is_constrained(item: ScheduledSequence) -> bool:
+    """Whether a token will be drawn for it that a grammar has a say in."""
+    return item.sequence.grammar is not None and item.sequence.draws_after(item.num_tokens)

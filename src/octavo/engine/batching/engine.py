@@ -5,15 +5,23 @@ import queue
 from collections.abc import AsyncGenerator, Iterable
 from dataclasses import dataclass
 
+from octavo.core.grammar import Grammar
 from octavo.core.output import TokenChunk
 from octavo.core.request import GenerationRequest
-from octavo.engine.base import EngineHealth, EngineInfo, EngineState, Tokenizer
+from octavo.engine.base import EngineHealth, EngineInfo, EngineState, LocalTokenizer
 from octavo.engine.batching.composer import Composer
 from octavo.engine.batching.core import EngineCore, Output
+from octavo.engine.batching.grammars import GrammarCompiler, GrammarState
 from octavo.engine.batching.runner import ModelRunner
 from octavo.errors import EngineError, EngineUnavailable
 
 Stream = asyncio.Queue[TokenChunk | EngineError | EngineUnavailable]
+
+
+@dataclass(frozen=True, slots=True)
+class Submit:
+    request: GenerationRequest
+    grammar: GrammarState | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,17 +33,18 @@ class Wake:
     """Says nothing, but ends a wait."""
 
 
-Command = GenerationRequest | Cancel | Wake
+Command = Submit | Cancel | Wake
 
 
 class BatchingEngine:
     """Implements `HostedEngine` over a `ModelRunner`. All of `generate` must run on one event loop."""
 
-    def __init__(self, runner: ModelRunner, composer: Composer, tokenizer: Tokenizer, info: EngineInfo) -> None:
+    def __init__(self, runner: ModelRunner, composer: Composer, tokenizer: LocalTokenizer, info: EngineInfo) -> None:
         self._runner = runner
         self._tokenizer = tokenizer
         self._info = info
         self._core = EngineCore(runner, composer, eog_tokens=tokenizer.vocabulary.eog_tokens)
+        self._grammars = GrammarCompiler(tokenizer.vocabulary, tokenizer.encode_text)
         self._commands: queue.SimpleQueue[Command] = queue.SimpleQueue()
         self._streams: dict[str, Stream] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -46,15 +55,16 @@ class BatchingEngine:
         return self._info
 
     @property
-    def tokenizer(self) -> Tokenizer:
+    def tokenizer(self) -> LocalTokenizer:
         return self._tokenizer
 
     async def generate(self, request: GenerationRequest) -> AsyncGenerator[TokenChunk, None]:
         if self._is_closed:
             raise EngineUnavailable("The engine is stopped.")
+        grammar = None if request.grammar.is_free else await self._begin(request.grammar)
         self._loop = asyncio.get_running_loop()
         stream = self._streams[request.id] = Stream()
-        self._commands.put(request)
+        self._commands.put(Submit(request, grammar))
         try:
             while True:
                 item = await stream.get()
@@ -66,6 +76,13 @@ class BatchingEngine:
         finally:
             del self._streams[request.id]
             self._commands.put(Cancel(request.id))
+
+    async def _begin(self, grammar: Grammar) -> GrammarState:
+        """Compiled in a thread, while everybody else goes on."""
+        state = await asyncio.to_thread(self._grammars.begin, grammar)
+        if self._is_closed:
+            raise EngineUnavailable("The engine is stopped.")
+        return state
 
     def health(self) -> EngineHealth:
         core = self._core
@@ -89,6 +106,7 @@ class BatchingEngine:
                 if outputs and self._loop is not None:
                     self._loop.call_soon_threadsafe(self._deliver, outputs)
         finally:
+            self._core.close()
             self._runner.close()
 
     def _obey(self) -> list[Output]:
@@ -96,8 +114,8 @@ class BatchingEngine:
         outputs: list[Output] = []
         while not self._commands.empty() or not (self._core.has_work or outputs or self._is_closed):
             match self._commands.get():
-                case GenerationRequest() as request:
-                    outputs += self._core.submit(request)
+                case Submit(request, grammar):
+                    outputs += self._core.submit(request, grammar)
                 case Cancel(request_id):
                     self._core.cancel(request_id)
                 case Wake():

@@ -1,11 +1,14 @@
 """From logits to tokens, for a whole batch at a time; no vocabulary is ever sorted."""
 
+from collections.abc import Mapping
 from collections.abc import Sequence as Sequence_
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
 
 from octavo.core.sampling import BAN_BIAS, FORCE_BIAS, SamplingParams
+from octavo.engine.batching.grammars import Allowed
 from octavo.engine.batching.philox import uniform
 from octavo.engine.batching.sequence import Sequence
 
@@ -14,6 +17,8 @@ Row = NDArray[np.float32]
 
 Ids = NDArray[np.int64]
 """Token ids, ascending, shape (n,)."""
+
+NOTHING_EXCLUDED: Mapping[str, Allowed] = MappingProxyType({})
 
 BLOCK = 256
 THRESHOLDS = (1e-2, 1e-3, 1e-4, 1e-6, 0.0)
@@ -25,14 +30,16 @@ STRONGEST = 1e6
 """Bound of a repetition penalty and its reciprocal: beyond it only the numbers' range would change, to infinity."""
 
 
-def sample(logits: NDArray[np.float32], sequences: Sequence_[Sequence]) -> NDArray[np.int64]:
-    """The next token of each sequence, shape (n,). `logits`, shape (n, vocabulary), is used as work space."""
+def sample(
+    logits: NDArray[np.float32], sequences: Sequence_[Sequence], allowed: Mapping[str, Allowed] = NOTHING_EXCLUDED
+) -> NDArray[np.int64]:
+    """The next token of each sequence, shape (n,). `logits`, shape (n, vocabulary), is used as work space.
+
+    allowed: what grammars allow next, by the ids of the sequences that have one.
+    """
     for row, sequence in zip(logits, sequences, strict=True):
         params = sequence.request.sampling
-        if params.logit_bias:
-            _add_bias(row, params)
-        if barred := sequence.barred_tokens:
-            row[barred] = -np.inf
+        _exclude(row, sequence, allowed.get(sequence.id))
         if params.has_penalties:
             _subtract_penalties(row, sequence)
     tokens: NDArray[np.int64] = logits.argmax(axis=1)
@@ -40,6 +47,20 @@ def sample(logits: NDArray[np.float32], sequences: Sequence_[Sequence]) -> NDArr
     if drawn:
         tokens[drawn] = _draw(logits, tokens, drawn, [sequences[i] for i in drawn])
     return tokens
+
+
+def _exclude(row: Row, sequence: Sequence, allowed: Allowed | None) -> None:
+    """Biases, and what must not be drawn. Where they leave nothing of what a grammar allows, the grammar decides."""
+    params, barred = sequence.request.sampling, sequence.barred_tokens
+    untouched = row.copy() if allowed is not None and (params.logit_bias or barred) else row
+    if params.logit_bias:
+        _add_bias(row, params)
+    if barred:
+        row[barred] = -np.inf
+    if allowed is not None:
+        if untouched is not row and not np.isfinite(row[allowed]).any():
+            row[:] = untouched
+        row[~allowed] = -np.inf
 
 
 def _draw(

@@ -5,6 +5,7 @@ from numpy.typing import NDArray
 
 from octavo.core.output import FinishReason
 from octavo.core.request import GenerationRequest
+from octavo.engine.batching.grammars import GrammarState
 
 
 class Sequence:
@@ -15,13 +16,19 @@ class Sequence:
 
     num_scored: prompt tokens, from the first on, that have their log-probability or need none.
     num_cached: prompt tokens that were found computed when the sequence got its slot.
+    grammar: how far the output has come in what it must be; None where it may be anything.
     last_turn: the step that last computed something of it, where sequences take turns; 0 before the first.
     """
 
     def __init__(
-        self, request: GenerationRequest, context_length: int, eog_tokens: frozenset[int] = frozenset()
+        self,
+        request: GenerationRequest,
+        context_length: int,
+        eog_tokens: frozenset[int] = frozenset(),
+        grammar: GrammarState | None = None,
     ) -> None:
         self.request = request
+        self.grammar = grammar
         self.num_prompt_tokens = len(request.prompt_tokens)
         self.num_tokens = self.num_prompt_tokens
         self.num_computed = 0
@@ -31,6 +38,8 @@ class Sequence:
         self.slot: int | None = None
         self.finish_reason: FinishReason | None = None
         self._ending = request.stop_tokens if request.ignore_eos else request.stop_tokens | eog_tokens
+        # Where an end token is not an end, a grammar would still take it for one.
+        self._never_wanted = eog_tokens if request.ignore_eos and grammar is not None else frozenset[int]()
         self._max_length = min(self.num_prompt_tokens + request.max_tokens, context_length)
         self._tokens = np.empty(self.num_prompt_tokens + min(request.max_tokens, 256), np.int32)
         self._tokens[: self.num_prompt_tokens] = request.prompt_tokens
@@ -74,8 +83,13 @@ class Sequence:
 
     @property
     def barred_tokens(self) -> list[int]:
-        """What may not be drawn now, because it would end the sequence before its min_tokens."""
-        return sorted(self._ending) if self.num_generated < self.request.min_tokens else []
+        """What may not be drawn now, because it would end the sequence before its min_tokens, or at all."""
+        too_early = self._ending if self.num_generated < self.request.min_tokens else frozenset[int]()
+        return sorted(too_early | self._never_wanted)
+
+    def draws_after(self, num_tokens: int) -> bool:
+        """Whether the next token can be drawn once so many of the pending ones are computed."""
+        return self.generates and num_tokens == self.num_pending
 
     def num_logits(self, num_tokens: int) -> int:
         """How many of the next num_tokens pending tokens' logits are needed, counted from the last of them.
@@ -101,7 +115,7 @@ class Sequence:
 
     def advance(self, num_tokens: int) -> NDArray[np.int32]:
         """Count computed tokens. Returns the prompt tokens that their logits score."""
-        num_scores = self.num_logits(num_tokens) - int(self.generates and num_tokens == self.num_pending)
+        num_scores = self.num_logits(num_tokens) - int(self.draws_after(num_tokens))
         scored = self._tokens[self.num_scored : self.num_scored + num_scores]
         self.num_computed += num_tokens
         self.num_scored += num_scores
@@ -115,7 +129,9 @@ class Sequence:
             self._tokens = np.resize(self._tokens, 2 * self.num_tokens)
         self._tokens[self.num_tokens] = token
         self.num_tokens += 1
-        if token in self._ending:
+        if self.grammar is not None:
+            self.grammar.accept(token)
+        if token in self._ending or (self.grammar is not None and self.grammar.is_finished):
             self.finish_reason = FinishReason.STOP
         elif self.num_tokens >= self._max_length:
             self.finish_reason = FinishReason.LENGTH

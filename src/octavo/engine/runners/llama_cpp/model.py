@@ -49,12 +49,16 @@ class LlamaTokenizer:
         # A thread, because a long text takes long and C code does not hold Python's lock meanwhile.
         return await asyncio.to_thread(lambda: tuple(self._encode(fragments)))
 
+    def encode_text(self, text: str) -> Sequence[int]:
+        tokens: list[int] = self._model.tokenize(text).tolist()
+        return tokens
+
     def _encode(self, fragments: Sequence[Fragment]) -> Iterator[int]:
         for fragment in fragments:
             if isinstance(fragment, int):
                 yield fragment
             else:
-                yield from self._model.tokenize(fragment).tolist()
+                yield from self.encode_text(fragment)
 
 
 def read_vocabulary(model: binding.Model) -> Vocabulary:
