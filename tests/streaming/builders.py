@@ -1,7 +1,7 @@
 """Choices of invented tokens: one for each byte, and more that split characters, hold markers or have no text."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from octavo.core.channels import PLAIN, Channel, ChannelFormat
@@ -67,6 +67,13 @@ def choice(
 def logprob_of(token: int, place: int) -> TokenLogprob:
     """Sums of these are exact, whatever the order."""
     return TokenLogprob(token, -(place % 64) / 16, ((token, -0.5),))
+
+
+def byte_chunks(text: str, end: FinishReason) -> list[TokenChunk]:
+    """One token a byte, each with its log-probability; an end token behind them where the answer ends by itself."""
+    tokens = [*text.encode(), *([END] if end is FinishReason.STOP else [])]
+    chunks = [TokenChunk((token,), logprobs=(logprob_of(token, place),)) for place, token in enumerate(tokens)]
+    return [*chunks[:-1], replace(chunks[-1], finish_reason=end)]
 
 
 def chunks_of(

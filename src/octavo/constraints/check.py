@@ -1,21 +1,21 @@
 """Whether a grammar can be kept to."""
 
-import asyncio
-
 from llguidance import LLMatcher
 
+from octavo.constraints.library import small_tokenizer
 from octavo.core.grammar import Grammar
+from octavo.core.vocabulary import Vocabulary
 from octavo.errors import UnsupportedGrammar
 
 _MAX_MESSAGE = 300
 
 
-async def check_grammar(grammar: Grammar, *, deadline: float) -> None:
-    """Raises UnsupportedGrammar where it is no grammar, or takes more than `deadline` seconds to compile."""
-    try:
-        check = asyncio.to_thread(LLMatcher.validate_grammar_with_warnings, grammar.definition)
-        is_wrong, messages = await asyncio.wait_for(check, deadline)
-    except TimeoutError as error:
-        raise UnsupportedGrammar(f"The grammar takes more than {deadline:g} s to compile.") from error
-    if is_wrong:
-        raise UnsupportedGrammar(f"The grammar cannot be compiled: {messages[0].strip()[:_MAX_MESSAGE]}")
+def check_grammar(grammar: Grammar, vocabulary: Vocabulary) -> None:
+    """Compile the grammar as an engine would. Raises UnsupportedGrammar where it is none, or allows no text."""
+    matcher = LLMatcher(small_tokenizer(vocabulary), grammar.definition, log_level=0)
+    reason = matcher.get_error()
+    if not reason:
+        matcher.compute_bitmask()
+        reason = "it allows no text" if matcher.is_stopped() and not matcher.is_accepting() else matcher.get_error()
+    if reason:
+        raise UnsupportedGrammar(f"The grammar cannot be compiled: {' '.join(reason.split())[:_MAX_MESSAGE]}.")

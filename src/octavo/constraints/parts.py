@@ -7,6 +7,9 @@ import llguidance
 from llguidance.gbnf_to_lark import any_to_lark
 
 from octavo.constraints.schema import prepared
+from octavo.errors import UnsupportedGrammar
+
+_MAX_MESSAGE = 300
 
 Part = Mapping[str, Any]
 """One grammar of llguidance's list: {"lark_grammar": text} or {"json_schema": schema}."""
@@ -27,5 +30,12 @@ def regex_part(pattern: str) -> Part:
 
 
 def grammar_part(text: str) -> Part:
-    """A grammar in Lark's notation, which begins with the rule `start`, or in GBNF, which begins with `root`."""
-    return {"lark_grammar": any_to_lark(text)}
+    """A grammar in Lark's notation, which begins with the rule `start`, or in GBNF, which begins with `root`.
+
+    Raises UnsupportedGrammar where it is taken for GBNF and is none.
+    """
+    try:
+        return {"lark_grammar": any_to_lark(text)}
+    except Exception as error:  # the converter raises all kinds of them
+        reason = " ".join(str(error).split())[:_MAX_MESSAGE]
+        raise UnsupportedGrammar(f"It is neither Lark with a rule `start` nor GBNF with a rule `root`: {reason}") from error

@@ -2,15 +2,14 @@
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
 from collections.abc import Sequence as Sequence_
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 
 import numpy as np
-from llguidance import LLExecutor, LLMatcher, LLTokenizer, TokenizerWrapper
+from llguidance import LLExecutor, LLMatcher, LLTokenizer
 from numpy.typing import NDArray
 
+from octavo.constraints.library import EncodeText, library_tokenizer
 from octavo.core.grammar import Grammar
 from octavo.core.vocabulary import Vocabulary
 from octavo.errors import EngineError
@@ -20,9 +19,6 @@ MAX_CACHED = 64
 
 Allowed = NDArray[np.bool_]
 """Marks the tokens that a grammar allows next, shape (vocabulary,)."""
-
-EncodeText = Callable[[str], Sequence_[int]]
-"""Tokens of a text, in the calling thread, which may be any."""
 
 
 class GrammarState:
@@ -82,8 +78,7 @@ class GrammarCompiler:
     def _library_tokenizer(self) -> LLTokenizer:
         with self._lock:
             if self._tokenizer is None:
-                wrapper = TokenizerWrapper(_LibraryVocabulary.of(self._vocabulary, self._encode))
-                self._tokenizer = LLTokenizer(wrapper, eos_token=sorted(self._vocabulary.eog_tokens))
+                self._tokenizer = library_tokenizer(self._vocabulary, self._encode)
             return self._tokenizer
 
 
@@ -115,26 +110,6 @@ class MaskComputer:
             matchers, words.ctypes.data, words.shape[1] * words.itemsize, len(states)
         )
         return list(np.unpackbits(words.view(np.uint8), axis=1, count=self._size, bitorder="little").view(np.bool_))
-
-
-@dataclass(frozen=True, slots=True)
-class _LibraryVocabulary:
-    """What the grammar library wants to know of a tokenizer, under the names that it looks for."""
-
-    tokens: Sequence_[bytes]
-    special_token_ids: Sequence_[int]
-    eos_token_id: int
-    bos_token_id: int | None
-    encode: EncodeText
-
-    @classmethod
-    def of(cls, vocabulary: Vocabulary, encode: EncodeText) -> "_LibraryVocabulary":
-        names = vocabulary.control_texts
-        tokens = [names[token].encode() if token in names else piece for token, piece in enumerate(vocabulary.pieces)]
-        return cls(tokens, list(names), min(vocabulary.eog_tokens), vocabulary.bos_token, encode)
-
-    def __call__(self, text: str | bytes) -> Sequence_[int]:
-        return self.encode(text if isinstance(text, str) else text.decode(errors="replace"))
 
 
 def _first_line(text: str) -> str:
