@@ -25,7 +25,27 @@ class MarkerSearch:
         """The text that is decided by now, in order. Pieces may be empty."""
         if not self._held and self._root.is_absent_from(text):
             return [(text, False)]
-        return self._scan(self._held + text, begin=len(self._held))
+        pieces: list[Piece] = []
+        pending, decided, end = self._held + text, 0, len(self._held)
+        while (marker := self._next(pending, end)) is not None:
+            # What was read beyond the marker may begin the next one.
+            pieces += [(pending[decided : marker[0]], False), (pending[marker[0] : marker[1]], True)]
+            decided = end = marker[1]
+        return [*pieces, (self._hold(pending)[decided:], False)]
+
+    def find(self, text: str, *, is_last: bool = False) -> tuple[str, str, str]:
+        """The text before the first marker, the marker, and what is behind it, which is forgotten. Where no marker is
+        decided by now, all text that is none, and two empty texts.
+
+        is_last: no text follows.
+        """
+        pending = self._held + text
+        marker = self._next(pending, len(self._held)) or (self._match if is_last else None)
+        if marker is not None:
+            self._reset()
+            return pending[: marker[0]], pending[marker[0] : marker[1]], pending[marker[1] :]
+        before = self._hold(pending)
+        return before + self._reset() if is_last else before, "", ""
 
     def flush(self) -> list[Piece]:
         """The text still held, when none follows it."""
@@ -41,23 +61,26 @@ class MarkerSearch:
         self._prefix, self._match = self._root, None
         return held
 
-    def _scan(self, pending: str, begin: int) -> list[Piece]:
-        pieces: list[Piece] = []
+    def _hold(self, pending: str) -> str:
+        """Hold what may begin a marker; the text before it is certain to hold none that is not decided."""
+        certain = len(pending) - self._prefix.length
+        self._held = pending[certain:]
+        if self._match is not None:
+            self._match = self._match[0] - certain, self._match[1] - certain
+        return pending[:certain]
+
+    def _next(self, pending: str, end: int) -> tuple[int, int] | None:
+        """Where the next marker is, once it is decided. end: how much of the pending text has been read."""
         match, prefix = self._match, self._prefix
-        decided, end = 0, begin
         while end < len(pending):
             prefix, end = prefix.then(pending[end]), end + 1
             if prefix.match_length and (match is None or end - prefix.match_length <= match[0]):
                 match = (end - prefix.match_length, end)
             if match is not None and _is_certain(match, end, prefix):
-                pieces += [(pending[decided : match[0]], False), (pending[match[0] : match[1]], True)]
-                # What was read beyond the marker may begin the next one.
-                decided = end = match[1]
-                match, prefix = None, self._root
-        held = end - prefix.length
-        self._prefix, self._held = prefix, pending[held:]
-        self._match = None if match is None else (match[0] - held, match[1] - held)
-        return [*pieces, (pending[decided:held], False)]
+                self._match, self._prefix = None, self._root
+                return match
+        self._match, self._prefix = match, prefix
+        return None
 
 
 def _is_certain(match: tuple[int, int], end: int, prefix: Prefix) -> bool:

@@ -13,7 +13,7 @@ from octavo.streaming.tool_formats.base import ReadCalls, WrittenCall
 from octavo.streaming.tool_formats.reader import NotACall, Reader, Reading
 
 _SLICE = 2048
-"""Characters that are searched at a time: what is behind a start is put together again for its reader."""
+"""Characters that are looked at together: what is behind the end of a call, or of what is none, is taken up again."""
 
 
 class ToolMachine(Protocol):
@@ -105,46 +105,39 @@ class WrittenCalls:
 
     def flush(self) -> list[Segment]:
         """All that is held, when no more of this channel's text follows."""
-        settled: list[Segment] = []
-        if self._attempt is not None:
-            self._attempt[0].feed("")
-            self._attempt[0].end()
-            settled, rest = self._read_on(*self._attempt)
-            settled += self._text(rest)
-        elif self._channel in self._searches:
-            settled += self._searched(self._searches[self._channel].flush())
-            if self._attempt is not None:
-                return settled + self.flush()
+        settled = self._part("", is_last=True)
         return [*settled, (Channel.HIDDEN if self._is_behind_call else self._channel, self._taken_space())]
 
-    def _part(self, text: str) -> list[Segment]:
-        if self.is_cut:
-            return [(Channel.HIDDEN, text)]
-        if self._channel not in self._searches:
-            return [(self._channel, text)]
-        if self._attempt is not None:
-            self._attempt[0].feed(text)
-            settled, rest = self._read_on(*self._attempt)
-            return settled + (self._part(rest) if rest else [])
-        return self._searched(self._searches[self._channel].push(text))
-
-    def _searched(self, pieces: Sequence[tuple[str, bool]]) -> list[Segment]:
-        settled: list[Segment] = []
-        for place, (text, is_start) in enumerate(pieces):
-            if not is_start or (text in self._line_starts and not self._is_line_blank):
-                settled += self._text(text)
-                continue
-            behind = [*pieces[place + 1 :], *self._searches[self._channel].flush()]
-            self._attempt = self._new_attempt(text)
-            return settled + self._part(text + "".join([piece for piece, _ in behind]))
+    def _part(self, text: str, *, is_last: bool = False) -> list[Segment]:
+        settled, rest = self._step(text, is_last)
+        while rest or (is_last and self._attempt is not None):
+            more, rest = self._step(rest, is_last)
+            settled += more
         return settled
 
-    def _new_attempt(self, start: str) -> tuple[Reader, Reading[Sequence[WrittenCall]]]:
-        reader = Reader()
-        return reader, self._readers[self._channel][start](reader, self._tools)
+    def _step(self, text: str, is_last: bool) -> tuple[list[Segment], str]:
+        """What is settled up to the next start or end of calls, and the text behind that."""
+        if self.is_cut:
+            return [(Channel.HIDDEN, text)], ""
+        if self._attempt is not None:
+            return self._read_on(text, is_last)
+        if self._channel not in self._searches:
+            return [(self._channel, text)], ""
+        before, start, rest = self._searches[self._channel].find(text, is_last=is_last)
+        settled = self._text(before)
+        if start in self._line_starts and not self._is_line_blank:
+            return settled + self._text(start), rest
+        if start:
+            reader = Reader()
+            self._attempt = reader, self._readers[self._channel][start](reader, self._tools)
+        return settled, start + rest
 
-    def _read_on(self, reader: Reader, reading: Reading[Sequence[WrittenCall]]) -> tuple[list[Segment], str]:
-        """What is settled by the text that the reader has got, and what is left of that."""
+    def _read_on(self, text: str, is_last: bool) -> tuple[list[Segment], str]:
+        assert self._attempt is not None
+        reader, reading = self._attempt
+        reader.feed(text)
+        if is_last:
+            reader.end()
         try:
             next(reading)
         except NotACall:
