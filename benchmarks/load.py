@@ -43,7 +43,7 @@ class Connections(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadConfig:
-    """What to send: num_requests requests, num_streams of them at a time."""
+    """What to send: num_requests requests, num_streams of them at a time. extra: further fields of each."""
 
     url: str
     model: str | None = None
@@ -60,6 +60,7 @@ class LoadConfig:
     seed: int = 0
     timeout_seconds: float = 600.0
     api_key: str | None = field(default=None, repr=False)
+    extra: dict[str, object] = field(default_factory=dict)
 
     @property
     def total_requests(self) -> int:
@@ -81,6 +82,7 @@ class LoadConfig:
             body["prompt"] = prompt
         if self.ignore_eos:
             body["ignore_eos"] = True
+        body |= self.extra
         return msgspec.json.encode(body)
 
 
