@@ -66,10 +66,15 @@ def texts(body: dict[str, Any]) -> list[str]:
 
 @dataclass(slots=True)
 class Folded:
-    """A choice, whichever way it came. logprobs: each of its lists, where it has items. reasons: of each chunk."""
+    """A choice, whichever way it came.
+
+    calls: id (empty in the older form), name and arguments of each. logprobs: each of its lists, where it has items.
+    reasons: of each chunk.
+    """
 
     text: str = ""
     reasoning: str = ""
+    calls: list[list[str]] = field(default_factory=list)
     finish_reason: str | None = None
     logprobs: dict[str, list[Any]] = field(default_factory=dict)
     reasons: list[str | None] = field(default_factory=list, compare=False)
@@ -77,13 +82,23 @@ class Folded:
     def add(self, choice: dict[str, Any]) -> None:
         said = choice.get("message") or choice.get("delta") or {}
         assert said.get("reasoning_content") == said.get("reasoning")
-        self.text += choice.get("text", said.get("content", ""))
+        self.text += choice.get("text", said.get("content", "")) or ""
         self.reasoning += said.get("reasoning", "")
+        for place, call in enumerate(said.get("tool_calls", ())):
+            self._add_call(call.get("index", place), call.get("id", ""), call["function"])
+        if "function_call" in said:
+            self._add_call(0, "", said["function_call"])
         self.finish_reason = choice["finish_reason"]
         self.reasons.append(self.finish_reason)
         for name, items in (choice["logprobs"] or {}).items():
             if items:
                 self.logprobs.setdefault(name, []).extend(items)
+
+    def _add_call(self, index: int, id: str, function: dict[str, str]) -> None:
+        if "name" in function:
+            assert index == len(self.calls)
+            self.calls.append([id, function["name"], ""])
+        self.calls[index][2] += function["arguments"]
 
 
 def folded(events: list[Any]) -> list[Folded]:

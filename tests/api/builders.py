@@ -7,6 +7,7 @@ import msgspec
 from hypothesis import strategies as st
 
 from octavo.core.output import Alternative, FinishReason, LogprobEntry, TextEvent
+from octavo.core.tools import ToolCallDelta
 
 
 def entry(
@@ -40,9 +41,9 @@ TEXTS = st.sampled_from(["", "", "a", "é漢", "\u2028\n"])
 
 
 @st.composite
-def answers(draw: st.DrawFn) -> list[TextEvent]:
+def answers(draw: st.DrawFn, max_calls: int = 2) -> list[TextEvent]:
     """The events of some choices, in some order of arrival."""
-    waiting = [_events(draw, index) for index in range(draw(st.integers(1, 2)))]
+    waiting = [_events(draw, index, max_calls) for index in range(draw(st.integers(1, 2)))]
     events = []
     while waiting:
         choice = draw(st.sampled_from(waiting))
@@ -51,8 +52,9 @@ def answers(draw: st.DrawFn) -> list[TextEvent]:
     return events
 
 
-def _events(draw: st.DrawFn, index: int) -> list[TextEvent]:
+def _events(draw: st.DrawFn, index: int, max_calls: int) -> list[TextEvent]:
     reasons = [None] * draw(st.integers(0, 3)) + [draw(st.sampled_from(FinishReason))]
+    calls = _call_deltas(draw, max_calls)
     return [
         TextEvent(
             index,
@@ -61,6 +63,16 @@ def _events(draw: st.DrawFn, index: int) -> list[TextEvent]:
             finish_reason=reason,
             reasoning=draw(TEXTS),
             entries=tuple(draw(ENTRIES)),
+            tool_calls=tuple(calls.pop(0) for _ in range(draw(st.integers(0, len(calls))))),
         )
         for reason in reasons
     ]
+
+
+def _call_deltas(draw: st.DrawFn, max_calls: int) -> list[ToolCallDelta]:
+    """Of some calls; an answer may end before their end."""
+    deltas = []
+    for index in range(draw(st.integers(0, max_calls))):
+        deltas.append(ToolCallDelta(index, f"call_{index}", draw(st.sampled_from("fg")), ""))
+        deltas += [ToolCallDelta(index, "", "", part) for part in draw(st.sampled_from([[], ["{}"], ["{", '"é": 1}']]))]
+    return deltas

@@ -34,24 +34,25 @@ OPTIONAL = [
     "ignore_eos",
     "loglikelihood",
     "logprobs",
+    "response_format",
     "stream",
     "stream_options",
     "user",
 ]
 OPTIONAL_OF = {
     COMPLETIONS: ["echo", "suffix", "best_of"],
-    CHAT: ["top_logprobs", "reasoning_effort", "chat_template_kwargs"],
+    CHAT: [
+        "top_logprobs",
+        "reasoning_effort",
+        "chat_template_kwargs",
+        "tools",
+        "tool_choice",
+        "parallel_tool_calls",
+        "functions",
+        "function_call",
+    ],
 }
-REFUSED = [
-    "response_format",
-    "tools",
-    "tool_choice",
-    "parallel_tool_calls",
-    "peft",
-    "log_prompt",
-    "functions",
-    "function_call",
-]
+REFUSED = ["peft", "log_prompt"]
 
 
 @pytest.mark.parametrize("path", BARE)
@@ -82,23 +83,8 @@ async def test_all_fields_may_be_null_at_once(app: App, client: httpx.AsyncClien
     assert request.min_tokens == 0
 
 
-@pytest.mark.parametrize(
-    "off",
-    [
-        {"tools": []},
-        {"response_format": {"type": "text"}},
-        {"tool_choice": "none"},
-        {"tool_choice": "auto"},
-        {"parallel_tool_calls": False},
-        {"parallel_tool_calls": True},
-        {"log_prompt": False},
-        {"functions": []},
-        {"function_call": "none"},
-    ],
-    ids=str,
-)
-async def test_a_refused_field_may_say_that_it_is_off(client: httpx.AsyncClient, off: dict[str, Any]) -> None:
-    response = await complete(client, **off)
+async def test_a_refused_field_may_say_that_it_is_off(client: httpx.AsyncClient) -> None:
+    response = await complete(client, log_prompt=False)
     assert response.status_code == 200, response.text
     assert "x-octavo-ignored" not in response.headers
 
@@ -280,7 +266,7 @@ async def test_messages_of_every_role_and_form_are_rendered(app: App, client: ht
     assert response.status_code == 200, response.text
     assert bytes(app.engine.requests[0].prompt_tokens).decode() == (
         "<|im_start|>system\nrules<|im_end|>\n<|im_start|>user\nab<|im_end|>\n<|im_start|>assistant\n<|im_end|>\n"
-        "<|im_start|>tool\n22<|im_end|>\n<|im_start|>assistant\n"
+        "<|im_start|>user\n<tool_response>\n22\n</tool_response><|im_end|>\n<|im_start|>assistant\n"
     )
 
 

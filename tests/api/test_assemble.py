@@ -6,11 +6,13 @@ import pytest
 from hypothesis import given
 
 from octavo.api.assemble import AnswerAssembler, AnswerHead, AnswerShape, ChatShape, ChunkAssembler, CompletionShape
+from octavo.api.calls import FunctionCallForm, ToolCallsForm
 from octavo.api.logprobs import chat_logprobs, completion_logprobs, no_logprobs
 from octavo.api.schemas.chat import ChatCompletionChunk, ChatCompletionResponse
 from octavo.api.schemas.completions import CompletionResponse
 from octavo.api.usage import UsageCounter
 from octavo.core.output import FinishReason, TextEvent
+from octavo.core.tools import ToolCallDelta
 
 from .asking import folded, folded_whole
 from .builders import answers, encoded, entry
@@ -19,9 +21,10 @@ HEAD = AnswerHead("id-1", 1_700_000_000, "demo", "fp")
 SHAPES = {
     "completion": CompletionShape(no_logprobs),
     "completion with logprobs": CompletionShape(completion_logprobs),
-    "chat": ChatShape(no_logprobs),
-    "chat with logprobs": ChatShape(chat_logprobs),
+    "chat": ChatShape(no_logprobs, ToolCallsForm()),
+    "chat with logprobs": ChatShape(chat_logprobs, ToolCallsForm()),
 }
+OLDER = ChatShape(chat_logprobs, FunctionCallForm())
 WITH_LOGPROBS = ["completion with logprobs", "chat with logprobs"]
 
 
@@ -64,6 +67,17 @@ def test_answers_and_chunks_are_what_the_schemas_document(name: str, events: lis
     )
     for chunk in chunks(events, SHAPES[name]):
         (ChatCompletionChunk if is_chat else CompletionResponse).model_validate_json(encoded(chunk))
+
+
+@given(events=answers(max_calls=1))
+def test_a_stream_of_the_older_form_adds_up_to_the_whole_answer(events: list[TextEvent]) -> None:
+    whole = answer(events, OLDER)
+    *streamed, _ = chunks(events, OLDER)
+    assert folded([*streamed, "[DONE]"]) == folded_whole(whole)
+    ChatCompletionResponse.model_validate_json(encoded(whole))
+    for chunk in streamed:
+        ChatCompletionChunk.model_validate_json(encoded(chunk))
+    assert not any("tool_calls" in choice["message"] for choice in whole["choices"])
 
 
 @pytest.mark.parametrize("name", ["completion", "chat"])
@@ -124,3 +138,37 @@ def test_reasoning_has_two_names_and_is_never_content() -> None:
 def test_an_answer_without_reasoning_does_not_name_it() -> None:
     [choice] = answer([TextEvent(0, "so", 1, FinishReason.STOP)], SHAPES["chat"])["choices"]
     assert choice["message"] == {"role": "assistant", "content": "so"}
+
+
+CALLED = [
+    TextEvent(0, "", 1, reasoning="hm", tool_calls=(ToolCallDelta(0, "a", "f", ""), ToolCallDelta(0, "", "", "{"))),
+    TextEvent(0, "", 1, FinishReason.TOOL_CALLS, tool_calls=(ToolCallDelta(0, "", "", "}"),)),
+]
+
+
+def test_content_is_null_only_where_something_is_called_and_nothing_said() -> None:
+    for shape in (SHAPES["chat"], OLDER):
+        assert answer(CALLED, shape)["choices"][0]["message"]["content"] is None
+        said = [TextEvent(0, "so", 1), *CALLED]
+        assert answer(said, shape)["choices"][0]["message"]["content"] == "so"
+        silent = [TextEvent(0, "", 1, FinishReason.STOP)]
+        assert answer(silent, shape)["choices"][0]["message"] == {"role": "assistant", "content": ""}
+
+
+def test_each_delta_says_one_thing_and_a_call_is_named_once() -> None:
+    assert [choice["delta"] for choice in choices(CALLED, SHAPES["chat"])] == [
+        {"role": "assistant", "content": ""},
+        {"reasoning_content": "hm", "reasoning": "hm"},
+        {"tool_calls": [{"index": 0, "id": "a", "type": "function", "function": {"name": "f", "arguments": ""}}]},
+        {"tool_calls": [{"index": 0, "function": {"arguments": "{"}}]},
+        {"tool_calls": [{"index": 0, "function": {"arguments": "}"}}]},
+        {},
+    ]
+
+
+@pytest.mark.parametrize("reason", FinishReason)
+def test_only_the_end_by_a_call_has_another_name_in_the_older_form(reason: FinishReason) -> None:
+    events = [TextEvent(0, "so", 1, reason)]
+    older = FinishReason.FUNCTION_CALL if reason is FinishReason.TOOL_CALLS else reason
+    assert answer(events, SHAPES["chat"])["choices"][0]["finish_reason"] == reason
+    assert answer(events, OLDER)["choices"][0]["finish_reason"] == choices(events, OLDER)[-1]["finish_reason"] == older

@@ -8,6 +8,9 @@ from typing import Any
 
 import httpx
 
+from support.bad_formats import BAD_FORMATS
+from support.bad_tools import BAD_CALLING_MESSAGES, BAD_TOGETHER, BAD_TOOL_FIELDS
+
 JSON = {"content-type": "application/json"}
 COMPLETIONS = "/v1/completions"
 CHAT = "/v1/chat/completions"
@@ -64,6 +67,7 @@ BAD_VALUES: dict[str, tuple[str, ...]] = {
         "[NaN]",
         json.dumps([1] * 65),
     ),
+    "response_format": BAD_FORMATS,
     "include_stop_str_in_output": NOT_BOOLEANS,
     "min_tokens": (*NOT_NUMBERS, *NOT_FINITE, "1.5", "1.0", "-1", TOO_LONG_TO_CONVERT),
     "loglikelihood": NOT_BOOLEANS,
@@ -123,6 +127,7 @@ BAD_VALUES_OF: dict[str, dict[str, tuple[str, ...]]] = {
             '{"bos_token": ""}',
             '{"eos_token": "x"}',
         ),
+        **BAD_TOOL_FIELDS,
     },
 }
 """Those of fields that one endpoint has, or that each has in its own form."""
@@ -179,7 +184,6 @@ BAD_MESSAGES = (
     '[{"role": "robot", "content": "x"}]',
     '[{"role": null, "content": "x"}]',
     '[{"role": 1, "content": "x"}]',
-    '[{"role": "function", "content": "x", "name": "f"}]',
     '[{"role": "User", "content": "x"}]',
     '[{"role": "user", "content": 1}]',
     '[{"role": "user", "content": true}]',
@@ -196,9 +200,7 @@ BAD_MESSAGES = (
     '[{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}]}]',
     '[{"role": "user", "content": "\\ud83d"}]',
     '[{"role": "user", "content": "x", "name": 1}]',
-    '[{"role": "tool", "content": "x", "tool_call_id": 1}]',
-    '[{"role": "assistant", "content": null, "tool_calls": [{"id": "a", "type": "function"}]}]',
-    '[{"role": "assistant", "content": null, "function_call": {"name": "f", "arguments": "{}"}}]',
+    *BAD_CALLING_MESSAGES,
     '[{"role": "user", "content": "x", "weight": NaN}]',
     '[{"role": "assistant", "content": "x", "reasoning": 1}]',
     '[{"role": "assistant", "content": "x", "reasoning_content": ["x"]}]',
@@ -207,16 +209,7 @@ BAD_MESSAGES = (
     '[{"role": "system", "content": "x", "reasoning_content": "a"}]',
 )
 
-NOT_YET_SUPPORTED: dict[str, tuple[str, ...]] = {
-    "response_format": ('{"type": "json_object"}', '{"type": "regex", "pattern": "a"}', '"text"', "{}"),
-    "tools": ('[{"type": "function", "function": {"name": "f"}}]', "{}"),
-    "tool_choice": ('"required"', '"any"', '{"type": "function", "function": {"name": "f"}}'),
-    "parallel_tool_calls": ("0", '"true"'),
-    "peft": ('"adapter"', '""'),
-    "log_prompt": ("true", "0"),
-    "functions": ('[{"name": "f"}]',),
-    "function_call": ('"auto"',),
-}
+NOT_YET_SUPPORTED: dict[str, tuple[str, ...]] = {"peft": ('"adapter"', '""'), "log_prompt": ("true", "0")}
 
 TOGETHER: tuple[tuple[str, str, str], ...] = (
     (COMPLETIONS, "max_completion_tokens", '"max_tokens": 1, "max_completion_tokens": 2'),
@@ -235,6 +228,7 @@ TOGETHER: tuple[tuple[str, str, str], ...] = (
     (CHAT, "top_logprobs", '"logprobs": true, "top_logprobs": 21'),
     (CHAT, "top_logprobs", '"logprobs": true, "top_logprobs": -1'),
     (CHAT, "top_logprobs", '"logprobs": true, "top_logprobs": true'),
+    *((CHAT, field, fields) for field, fields in BAD_TOGETHER),
 )
 """Path, the field at fault, and fields that do not go together."""
 

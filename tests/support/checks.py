@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 
 FIELDS = {"message", "type", "param", "code"}
-SECRETS = re.compile(r"Traceback|0x[0-9a-f]{6}|site-packages|\.py\b|/root|/home|/usr|line \d+|<class|octavo\.api")
+SECRETS = re.compile(r"Traceback|0x[0-9a-f]{6}|site-packages|\.py\b|/(root|home|usr)|line \d+, in |<class|octavo\.api")
 
 
 def strict_json(text: str) -> Any:

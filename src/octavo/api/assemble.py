@@ -7,14 +7,16 @@ takes a small part of the time and happens for every token.
 from dataclasses import dataclass
 from typing import Protocol
 
+from octavo.api.calls import CallsForm
 from octavo.api.logprobs import LogprobsForm
 from octavo.api.schemas.common import WireData
 from octavo.api.usage import UsageCounter
 from octavo.core.output import FinishReason, TextEvent
+from octavo.core.tools import joined_calls
 
 
 class AnswerShape(Protocol):
-    """What differs between the endpoints, and between clients that ask for log-probabilities and others."""
+    """What differs between the endpoints, and between the forms that clients ask for."""
 
     id_prefix: str
     answer_object: str
@@ -56,22 +58,22 @@ class CompletionShape:
 
 
 class ChatShape:
-    """Each delta says one thing: the role, reasoning, content, or nothing where the choice ends."""
+    """Each delta says one thing: the role, reasoning, content, a part of a call, or nothing where the choice ends."""
 
     id_prefix = "chatcmpl-"
     answer_object = "chat.completion"
     chunk_object = "chat.completion.chunk"
 
-    def __init__(self, logprobs: LogprobsForm) -> None:
+    def __init__(self, logprobs: LogprobsForm, calls: CallsForm) -> None:
         self._logprobs = logprobs
+        self._calls = calls
 
     def choice(self, whole: TextEvent) -> WireData:
-        reasoning = _reasoning(whole.reasoning) if whole.reasoning else {}
         return {
             "index": whole.index,
-            "message": {"role": "assistant", "content": whole.text, **reasoning},
+            "message": self._message(whole),
             "logprobs": self._logprobs(whole.entries),
-            "finish_reason": whole.finish_reason,
+            "finish_reason": self._reason(whole),
         }
 
     def chunk_choices(self, event: TextEvent, *, is_first: bool) -> list[WireData]:
@@ -83,9 +85,22 @@ class ChatShape:
             choices.append(_delta(event.index, _reasoning(event.reasoning)))
         if event.text or logprobs is not None:
             choices.append(_delta(event.index, {"content": event.text}, logprobs))
+        choices += [_delta(event.index, self._calls.delta(delta)) for delta in event.tool_calls]
         if event.finish_reason is not None:
-            choices.append(_delta(event.index, {}, finish_reason=event.finish_reason))
+            choices.append(_delta(event.index, {}, finish_reason=self._reason(event)))
         return choices
+
+    def _message(self, whole: TextEvent) -> WireData:
+        calls = joined_calls(whole.tool_calls)
+        return {
+            "role": "assistant",
+            "content": None if calls and not whole.text else whole.text,
+            **(_reasoning(whole.reasoning) if whole.reasoning else {}),
+            **(self._calls.message(calls) if calls else {}),
+        }
+
+    def _reason(self, event: TextEvent) -> FinishReason | None:
+        return self._calls.finish_reason if event.finish_reason is FinishReason.TOOL_CALLS else event.finish_reason
 
 
 def _reasoning(text: str) -> WireData:

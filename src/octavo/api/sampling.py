@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from octavo.api.schemas.common import GenerationFields
+from octavo.api.schemas.generation import GenerationFields
 from octavo.api.shown import shown
 from octavo.core.sampling import BAN_BIAS, FORCE_BIAS, SamplingParams
 from octavo.core.vocabulary import Vocabulary

@@ -17,6 +17,7 @@ _MAX_PROBLEMS = 20
 _MAX_MESSAGE = 200
 _MESSAGES = {
     "missing": "This field is required",
+    "model_attributes_type": "Input should be an object",
     "model_type": "Input should be an object",
     "too_short": "Input should have at least 1 item",
     "union_tag_invalid": "Input should be a part of a known type: text",
@@ -26,17 +27,7 @@ _MESSAGES = {
 
 Wire = TypeVar("Wire", bound=WireRequest)
 
-OFF_VALUES: Mapping[str, Sequence[Any]] = {
-    "function_call": ("none",),
-    "functions": ([],),
-    "log_prompt": (False,),
-    "parallel_tool_calls": (False, True),
-    "peft": (),
-    "response_format": ({"type": "text"},),
-    "tool_calls": ([],),
-    "tool_choice": ("none", "auto"),
-    "tools": ([],),
-}
+OFF_VALUES: Mapping[str, Sequence[Any]] = {"log_prompt": (False,), "peft": ()}
 """Documented fields that this version refuses, and the values, besides null, with which they ask for nothing."""
 
 

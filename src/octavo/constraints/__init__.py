@@ -2,12 +2,14 @@
 grammar of the client's own, or calls of tools; behind the model's reasoning, where it reasons."""
 
 from octavo.constraints.check import check_grammar
-from octavo.constraints.grammars import answer_grammar, calls_grammar
+from octavo.constraints.grammars import MAX_CALLS, answer_grammar, answer_or_calls_grammar, calls_grammar
 from octavo.constraints.parts import Part, any_object_part, grammar_part, regex_part, schema_part
 
 __all__ = [
+    "MAX_CALLS",
     "Part",
     "answer_grammar",
+    "answer_or_calls_grammar",
     "any_object_part",
     "calls_grammar",
     "check_grammar",

@@ -1,5 +1,7 @@
 """Whether a grammar can be kept to."""
 
+import re
+
 from llguidance import LLMatcher
 
 from octavo.constraints.library import small_tokenizer
@@ -8,6 +10,7 @@ from octavo.core.vocabulary import Vocabulary
 from octavo.errors import UnsupportedGrammar
 
 _MAX_MESSAGE = 300
+_QUOTATION = re.compile(r"^ *\d+ \| ", re.MULTILINE)
 
 
 def check_grammar(grammar: Grammar, vocabulary: Vocabulary) -> None:
@@ -18,4 +21,6 @@ def check_grammar(grammar: Grammar, vocabulary: Vocabulary) -> None:
         matcher.compute_bitmask()
         reason = "it allows no text" if matcher.is_stopped() and not matcher.is_accepting() else matcher.get_error()
     if reason:
-        raise UnsupportedGrammar(f"The grammar cannot be compiled: {' '.join(reason.split())[:_MAX_MESSAGE]}.")
+        # Behind the reason the library shows lines of the grammar, which may be ours and not the client's.
+        words = " ".join(_QUOTATION.split(reason)[0].split())
+        raise UnsupportedGrammar(f"The grammar cannot be compiled: {words[:_MAX_MESSAGE]}.")

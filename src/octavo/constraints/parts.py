@@ -12,12 +12,12 @@ from octavo.errors import UnsupportedGrammar
 _MAX_MESSAGE = 300
 
 Part = Mapping[str, Any]
-"""One grammar of llguidance's list: {"lark_grammar": text} or {"json_schema": schema}."""
+"""One grammar of llguidance's list: {"lark_grammar": text}."""
 
 
 def schema_part(schema: object) -> Part:
     """JSON that is valid under a schema. Raises UnsupportedGrammar where that cannot be promised."""
-    return {"json_schema": prepared(schema)}
+    return {"lark_grammar": prepared(schema)}
 
 
 def any_object_part() -> Part:
@@ -38,4 +38,5 @@ def grammar_part(text: str) -> Part:
         return {"lark_grammar": any_to_lark(text)}
     except Exception as error:  # the converter raises all kinds of them
         reason = " ".join(str(error).split())[:_MAX_MESSAGE]
-        raise UnsupportedGrammar(f"It is neither Lark with a rule `start` nor GBNF with a rule `root`: {reason}") from error
+        message = f"It is neither Lark with a rule `start` nor GBNF with a rule `root`: {reason}"
+        raise UnsupportedGrammar(message) from error

@@ -2,10 +2,12 @@
 
 import logging
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from octavo.engine.base import Engine, EngineInfo, EngineState, Tokenizer
 from octavo.errors import ModelNotFound
 from octavo.prompting import DEFAULT_CHAT_TEMPLATE, ChatTemplate
+from octavo.streaming.tool_formats import ToolFormat, format_of
 
 _logger = logging.getLogger(__name__)
 
@@ -13,14 +15,14 @@ _logger = logging.getLogger(__name__)
 class ServedModel:
     """An engine under the name that clients know. created: Unix time in seconds.
 
-    `info`, `tokenizer` and `chat_template` raise EngineUnavailable until the engine has been ready once.
+    `info`, `tokenizer`, `chat_template` and `tool_format` raise EngineUnavailable until the engine has been ready once.
     """
 
     def __init__(self, id: str, engine: Engine, created: int) -> None:
         self.id = id
         self.engine = engine
         self.created = created
-        self._template: tuple[str | None, ChatTemplate] | None = None
+        self._chat: _ChatFormat | None = None
 
     @property
     def info(self) -> EngineInfo:
@@ -37,15 +39,34 @@ class ServedModel:
     @property
     def chat_template(self) -> ChatTemplate:
         """The model's own template, or the default one where it has none. Raises TemplateError if it is no template."""
-        source = self.info.chat_template
-        if self._template is None or self._template[0] != source:
-            self._template = (source, self._compile(source))
-        return self._template[1]
+        return self._current_chat.template
 
-    def _compile(self, source: str | None) -> ChatTemplate:
+    @property
+    def tool_format(self) -> ToolFormat:
+        """How the model writes calls, as its template shows. Raises as chat_template does."""
+        return self._current_chat.tool_format
+
+    @property
+    def _current_chat(self) -> "_ChatFormat":
+        source = self.info.chat_template
+        if self._chat is None or self._chat.source != source:
+            self._chat = self._read(source)
+        return self._chat
+
+    def _read(self, source: str | None) -> "_ChatFormat":
         if source is None:
             _logger.info("model %s has no chat template, the default one (ChatML) is used", self.id)
-        return ChatTemplate(DEFAULT_CHAT_TEMPLATE if source is None else source)
+        template = ChatTemplate(DEFAULT_CHAT_TEMPLATE if source is None else source)
+        return _ChatFormat(source, template, format_of(template.source))
+
+
+@dataclass(frozen=True, slots=True)
+class _ChatFormat:
+    """What the source of a chat template says; None is a model without one."""
+
+    source: str | None
+    template: ChatTemplate
+    tool_format: ToolFormat
 
 
 class ModelRegistry:

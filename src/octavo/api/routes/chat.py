@@ -5,6 +5,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from octavo.api.assemble import ChatShape
+from octavo.api.calls import FunctionCallForm, ToolCallsForm
 from octavo.api.context import ApiContext
 from octavo.api.convert import chat_job, check_limits
 from octavo.api.logprobs import chat_logprobs, no_logprobs
@@ -24,6 +25,9 @@ def add_chat(app: FastAPI, context: ApiContext) -> None:
     async def create_chat_completion(request: Request) -> Response:
         wire = await read_request(request, ChatCompletionRequest, context)
         check_limits(wire, context.limits)
-        shape = ChatShape(chat_logprobs if wire.shows_logprobs else no_logprobs)
-        job = await chat_job(new_id(shape), wire, context.models.get(wire.model))
+        shape = ChatShape(
+            chat_logprobs if wire.shows_logprobs else no_logprobs,
+            FunctionCallForm() if wire.has_older_form else ToolCallsForm(),
+        )
+        job = await chat_job(new_id(shape), wire, context.models.get(wire.model), context.limits)
         return await answer(request, wire, job, shape, context)

@@ -12,7 +12,8 @@ from octavo.api.assemble import AnswerAssembler, AnswerHead, AnswerShape, ChunkA
 from octavo.api.context import ApiContext
 from octavo.api.disconnect import until_disconnect
 from octavo.api.record import RequestRecord, record_of
-from octavo.api.schemas.common import GenerationFields, WireData
+from octavo.api.schemas.common import WireData
+from octavo.api.schemas.generation import GenerationFields
 from octavo.api.sse import StreamedAnswer, TextEvents
 from octavo.api.usage import UsageCounter
 from octavo.service import GenerationJob

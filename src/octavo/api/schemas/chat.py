@@ -1,68 +1,23 @@
 """POST /v1/chat/completions."""
 
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import ConfigDict, Discriminator, Field, Tag, ValidationInfo, field_validator
+from pydantic import ConfigDict, Field, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
-from octavo.api.schemas.common import MAX_INT, GenerationFields, UsageStats, WireRequest, WireResponse
+from octavo.api.schemas.common import MAX_INT, UsageStats, WireResponse
+from octavo.api.schemas.generation import GenerationFields
 from octavo.api.schemas.logprobs import ChatLogprobs
+from octavo.api.schemas.messages import ChatMessage
+from octavo.api.schemas.tool_fields import ToolFields
+from octavo.api.schemas.tools import FunctionCall, FunctionCallDelta, ToolCall, ToolCallDelta
 from octavo.core.output import FinishReason
-
-
-class TextPart(WireRequest):
-    type: Literal["text"]
-    text: str
-
-
-class ImagePart(WireRequest):
-    """Part of the documented API; this version refuses it."""
-
-    type: Literal["image_url"]
-
-
-def _content_kind(value: Any) -> str | None:
-    return "text" if isinstance(value, str) else "parts" if isinstance(value, list) else None
-
-
-Parts = Annotated[list[Annotated[TextPart | ImagePart, Field(discriminator="type")]], Field(fail_fast=True)]
-Content = Annotated[
-    Annotated[str, Tag("text")] | Annotated[Parts, Tag("parts")],
-    Discriminator(
-        _content_kind,
-        custom_error_type="content_type",
-        custom_error_message="Input should be a string, null or a list of parts",
-    ),
-]
-
 
 SERVER_VARIABLES = ("bos_token", "eos_token", "messages", "tools")
 """Variables of a chat template that are not the client's to set."""
 
 
-class ChatMessage(WireRequest):
-    role: Literal["system", "developer", "user", "assistant", "tool"]
-    content: Content | None = None
-    name: str | None = None
-    tool_call_id: str | None = None
-    reasoning_content: str | None = Field(None, description="What an assistant thought before it said the content.")
-    reasoning: str | None = Field(None, description="Another name for reasoning_content.")
-
-    @field_validator("reasoning_content", "reasoning")
-    @classmethod
-    def _check_reasoning(cls, value: str | None, info: ValidationInfo) -> str | None:
-        if value and info.data.get("role", "assistant") != "assistant":
-            raise PydanticCustomError("reasoning_role", "Input should be given only in messages of role assistant")
-        if value is not None and info.data.get("reasoning_content") not in (None, value):
-            raise PydanticCustomError("reasoning_differs", "Input should equal reasoning_content where both are given")
-        return value
-
-    @property
-    def given_reasoning(self) -> str | None:
-        return self.reasoning_content if self.reasoning_content is not None else self.reasoning
-
-
-class ChatCompletionRequest(GenerationFields):
+class ChatCompletionRequest(ToolFields, GenerationFields):
     model_config = ConfigDict(
         json_schema_extra={
             "examples": [
@@ -110,12 +65,17 @@ class ChatCompletionRequest(GenerationFields):
 
 
 class AssistantMessage(WireResponse):
-    """reasoning_content, reasoning: the same text, what the model thought; absent where that is nothing."""
+    """content: null where the model called and said nothing.
+    reasoning_content, reasoning: the same text, what the model thought; absent where that is nothing.
+    tool_calls, or function_call where the request has functions: absent where nothing is called.
+    """
 
     role: Literal["assistant"]
-    content: str
+    content: str | None
     reasoning_content: str | None = None
     reasoning: str | None = None
+    tool_calls: list[ToolCall] | None = None
+    function_call: FunctionCall | None = None
 
 
 class ChatChoice(WireResponse):
@@ -140,6 +100,8 @@ class ChatDelta(WireResponse):
     content: str | None = None
     reasoning_content: str | None = None
     reasoning: str | None = None
+    tool_calls: list[ToolCallDelta] | None = None
+    function_call: FunctionCallDelta | None = None
 
 
 class ChatChunkChoice(WireResponse):

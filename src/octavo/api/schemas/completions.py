@@ -5,7 +5,8 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field, PlainValidator, ValidationInfo, WithJsonSchema, field_validator
 from pydantic_core import PydanticCustomError
 
-from octavo.api.schemas.common import MAX_INT, GenerationFields, UsageStats, WireResponse
+from octavo.api.schemas.common import MAX_INT, UsageStats, WireResponse
+from octavo.api.schemas.generation import GenerationFields
 from octavo.api.schemas.logprobs import CompletionLogprobs
 from octavo.core.output import FinishReason
 

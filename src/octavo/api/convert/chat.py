@@ -1,0 +1,53 @@
+"""Chat requests to jobs."""
+
+from collections.abc import Mapping
+
+from octavo.api.convert.conversation import conversation
+from octavo.api.convert.grammars import chat_grammar
+from octavo.api.convert.job import Plan, planned_job
+from octavo.api.convert.tools import shown_tools, tool_use
+from octavo.api.schemas.chat import ChatCompletionRequest
+from octavo.core.limits import Limits
+from octavo.core.request import LogprobParams
+from octavo.prompting import encode_chat
+from octavo.service import GenerationJob, ServedModel
+
+_THINKING_SWITCHES = ("enable_thinking", "thinking")
+"""What model families' chat templates call it."""
+
+
+async def chat_job(id: str, wire: ChatCompletionRequest, model: ServedModel, limits: Limits) -> GenerationJob:
+    """Raises InvalidRequest, UnsupportedByModel and EngineUnavailable."""
+    context_length = model.info.context_length
+    prompt = await encode_chat(
+        model.tokenizer,
+        model.chat_template,
+        conversation(wire.messages),
+        context_length=context_length,
+        tools=shown_tools(wire),
+        variables=_template_variables(wire),
+    )
+    use = tool_use(wire, model)
+    given = wire.given_max_tokens
+    plan = Plan(
+        prompts=[prompt.tokens],
+        max_tokens=context_length if given is None else given,
+        best_of=wire.n or 1,
+        logprobs=LogprobParams(
+            of_output=wire.shows_logprobs, of_prompt=bool(wire.loglikelihood), num_top=wire.top_logprobs or 0
+        ),
+        grammar=await chat_grammar(wire, use, prompt.channels, model, limits),
+        channels=prompt.channels,
+        tools=use,
+    )
+    return planned_job(id, wire, model, plan)
+
+
+def _template_variables(wire: ChatCompletionRequest) -> Mapping[str, object]:
+    """The client's own win over what the effort says."""
+    effort: dict[str, object] = {}
+    if wire.reasoning_effort is not None:
+        effort["reasoning_effort"] = wire.reasoning_effort
+    if wire.reasoning_effort == "none":
+        effort |= dict.fromkeys(_THINKING_SWITCHES, False)
+    return {**effort, **(wire.chat_template_kwargs or {})}

@@ -1,0 +1,68 @@
+"""The choices of a request, each with its prompt and its seed."""
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from octavo.api.sampling import sampling_params, stop_tokens
+from octavo.api.schemas.generation import GenerationFields
+from octavo.core.channels import PLAIN, ChannelFormat
+from octavo.core.grammar import Grammar
+from octavo.core.request import Choice, GenerationRequest, LogprobParams
+from octavo.core.tools import NO_TOOLS, ToolUse
+from octavo.service import GenerationJob, ServedModel, sample_seed
+
+Tokens = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What each endpoint says in its own way.
+
+    max_tokens: whatever room a prompt leaves. best_of: candidates for each prompt, at least n.
+    """
+
+    prompts: Sequence[Tokens]
+    max_tokens: int
+    best_of: int
+    logprobs: LogprobParams
+    grammar: Grammar
+    echo: bool = False
+    channels: ChannelFormat = PLAIN
+    tools: ToolUse = NO_TOOLS
+
+
+def planned_job(id: str, wire: GenerationFields, model: ServedModel, plan: Plan) -> GenerationJob:
+    """Raises InvalidRequest."""
+    vocabulary = model.tokenizer.vocabulary
+    sampling = sampling_params(wire, vocabulary)
+    ending = stop_tokens(wire, vocabulary)
+    seed = secrets.randbits(64) if wire.seed is None else wire.seed
+
+    def choice(prompt_index: int, sample_index: int) -> Choice:
+        index = prompt_index * plan.best_of + sample_index
+        prompt = plan.prompts[prompt_index]
+        max_tokens = min(plan.max_tokens, model.info.context_length - len(prompt))
+        request = GenerationRequest(
+            id=f"{id}-{index}",
+            prompt_tokens=prompt,
+            max_tokens=max_tokens,
+            sampling=replace(sampling, seed=sample_seed(seed, prompt_index, sample_index)),
+            ignore_eos=bool(wire.ignore_eos),
+            stop_tokens=ending,
+            min_tokens=min(wire.min_tokens or 0, max_tokens),
+            logprobs=plan.logprobs,
+            grammar=plan.grammar,
+        )
+        includes_stop = bool(wire.include_stop_str_in_output)
+        return Choice(index, request, wire.stop or (), includes_stop, plan.echo, plan.channels, plan.tools)
+
+    return GenerationJob(
+        id,
+        model,
+        choices=tuple(choice(prompt, sample) for prompt in range(len(plan.prompts)) for sample in range(plan.best_of)),
+        num_prompt_tokens=sum(map(len, plan.prompts)),
+        n=wire.n or 1,
+        best_of=plan.best_of,
+        user=wire.user,
+    )

@@ -1,0 +1,73 @@
+"""A conversation, as clients send it."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Discriminator, Field, Tag, ValidationInfo, field_validator
+from pydantic_core import PydanticCustomError
+
+from octavo.api.schemas.common import WireRequest
+from octavo.api.schemas.tools import GivenFunctionCall, GivenToolCall
+
+
+class TextPart(WireRequest):
+    type: Literal["text"]
+    text: str
+
+
+class ImagePart(WireRequest):
+    """Part of the documented API; this version refuses it."""
+
+    type: Literal["image_url"]
+
+
+def _content_kind(value: Any) -> str | None:
+    return "text" if isinstance(value, str) else "parts" if isinstance(value, list) else None
+
+
+Parts = Annotated[list[Annotated[TextPart | ImagePart, Field(discriminator="type")]], Field(fail_fast=True)]
+Content = Annotated[
+    Annotated[str, Tag("text")] | Annotated[Parts, Tag("parts")],
+    Discriminator(
+        _content_kind,
+        custom_error_type="content_type",
+        custom_error_message="Input should be a string, null or a list of parts",
+    ),
+]
+
+
+class ChatMessage(WireRequest):
+    """function_call and the role function: what there was before tool_calls and the role tool."""
+
+    role: Literal["system", "developer", "user", "assistant", "tool", "function"]
+    content: Content | None = None
+    name: str | None = None
+    tool_call_id: str | None = Field(None, description="Of the call whose result a message of role tool is.")
+    tool_calls: list[GivenToolCall] | None = Field(None, fail_fast=True, description="What an assistant called.")
+    function_call: GivenFunctionCall | None = Field(None, description="What an assistant called, without an id.")
+    reasoning_content: str | None = Field(None, description="What an assistant thought before it said the content.")
+    reasoning: str | None = Field(None, description="Another name for reasoning_content.")
+
+    @field_validator("tool_calls", "function_call", "reasoning_content", "reasoning")
+    @classmethod
+    def _check_role(cls, value: Any, info: ValidationInfo) -> Any:
+        if value and info.data.get("role", "assistant") != "assistant":
+            raise PydanticCustomError("not_assistant", "Input should be given only in messages of role assistant")
+        return value
+
+    @field_validator("function_call")
+    @classmethod
+    def _check_one_call(cls, value: GivenFunctionCall | None, info: ValidationInfo) -> GivenFunctionCall | None:
+        if value is not None and info.data.get("tool_calls"):
+            raise PydanticCustomError("calls_twice", "Input should not be given beside tool_calls")
+        return value
+
+    @field_validator("reasoning")
+    @classmethod
+    def _check_same(cls, value: str | None, info: ValidationInfo) -> str | None:
+        if value is not None and info.data.get("reasoning_content") not in (None, value):
+            raise PydanticCustomError("reasoning_differs", "Input should equal reasoning_content where both are given")
+        return value
+
+    @property
+    def given_reasoning(self) -> str | None:
+        return self.reasoning_content if self.reasoning_content is not None else self.reasoning

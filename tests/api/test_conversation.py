@@ -1,0 +1,65 @@
+"""Messages with calls, as chat templates get them."""
+
+from typing import Any
+
+import pytest
+
+from octavo.api.convert.conversation import conversation
+from octavo.api.schemas.messages import ChatMessage
+from octavo.core.messages import Message, Role
+from octavo.core.tools import ToolCall
+
+
+def converted(*messages: dict[str, Any]) -> tuple[Message, ...]:
+    return conversation([ChatMessage.model_validate(message) for message in messages])
+
+
+def function(name: str, arguments: str = "{}") -> dict[str, str]:
+    return {"name": name, "arguments": arguments}
+
+
+@pytest.mark.parametrize("content", [{}, {"content": None}, {"content": ""}, {"content": []}], ids=str)
+def test_an_assistant_may_call_and_say_nothing(content: dict[str, Any]) -> None:
+    calls = [{"id": "a", "type": "function", "function": function("f")}, {"id": "b", "function": function("g", "{} ")}]
+    assert converted({"role": "assistant", "tool_calls": calls, **content}) == (
+        Message(Role.ASSISTANT, "", tool_calls=(ToolCall("a", "f", "{}"), ToolCall("b", "g", "{} "))),
+    )
+
+
+@pytest.mark.parametrize("calls", [{}, {"tool_calls": None}, {"tool_calls": []}, {"function_call": None}], ids=str)
+@pytest.mark.parametrize("role", ["user", "assistant", "system", "tool", "function"])
+def test_any_message_may_say_that_it_calls_nothing(role: str, calls: dict[str, Any]) -> None:
+    [message] = converted({"role": role, "content": "x", **calls})
+    assert message.tool_calls == ()
+
+
+def test_a_result_keeps_its_id_and_name_where_it_has_them() -> None:
+    assert converted(
+        {"role": "tool", "content": "22", "tool_call_id": "a"},
+        {"role": "tool", "content": "23", "name": "f", "tool_call_id": None},
+    ) == (Message(Role.TOOL, "22", tool_call_id="a"), Message(Role.TOOL, "23", name="f"))
+
+
+def test_a_function_call_and_its_result_get_an_id_of_their_own() -> None:
+    messages = converted(
+        {"role": "user", "content": "x"},
+        {"role": "assistant", "content": None, "function_call": function("f", '{"a": 1}')},
+        {"role": "function", "name": "f", "content": "one"},
+        {"role": "assistant", "content": "y", "function_call": function("g")},
+        {"role": "function", "name": "g", "content": None},
+    )
+    first, second = messages[1].tool_calls[0].id, messages[3].tool_calls[0].id
+    assert first != second
+    assert messages[1:] == (
+        Message(Role.ASSISTANT, "", tool_calls=(ToolCall(first, "f", '{"a": 1}'),)),
+        Message(Role.TOOL, "one", name="f", tool_call_id=first),
+        Message(Role.ASSISTANT, "y", tool_calls=(ToolCall(second, "g", "{}"),)),
+        Message(Role.TOOL, "", name="g", tool_call_id=second),
+    )
+    assert all(len(id) == 9 and id.isalnum() for id in (first, second))
+
+
+@pytest.mark.parametrize("arguments", ["", "{", "Paris", '{"a": NaN}', "null", '["x"]'])
+def test_arguments_that_are_no_object_are_passed_on_as_they_are(arguments: str) -> None:
+    [message] = converted({"role": "assistant", "tool_calls": [{"id": "a", "function": function("f", arguments)}]})
+    assert message.tool_calls[0].arguments == arguments
