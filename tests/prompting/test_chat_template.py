@@ -61,8 +61,8 @@ def test_a_name_is_there_only_where_it_was_given() -> None:
 
 
 def test_a_tool_result_names_its_call() -> None:
-    source = "{% for m in messages %}{{ m.role }} {{ m.tool_call_id }}: {{ m.content }}{% endfor %}"
-    assert render(source, Message(Role.TOOL, "42", tool_call_id="call_1")) == "tool call_1: 42"
+    source = "{{ tools }}{% for m in messages %}{{ m.role }} {{ m.tool_call_id }}: {{ m.content }}{% endfor %}"
+    assert render(source, Message(Role.TOOL, "42", tool_call_id="call_1")) == "Nonetool call_1: 42"
 
 
 def test_a_reasoning_is_there_by_each_of_its_names_and_only_where_it_was_given() -> None:

@@ -3,6 +3,7 @@
 PYTHONPATH=tests python -m support.json_schema_table
 """
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
@@ -93,9 +94,14 @@ def _table(found: Iterable[Verdict]) -> Iterable[str]:
 def _line(name: str, group: Sequence[Verdict]) -> str:
     valid = [each for verdict in group if verdict.is_accepted for each in verdict.case.instances if each.is_valid]
     writable = sum(instance.is_valid for verdict in group for instance in verdict.writable)
-    reasons = Counter(verdict.reason.replace("|", r"\|") for verdict in group if verdict.refusal)
+    reasons = Counter(_general(verdict.reason) for verdict in group if verdict.refusal)
     told = "; ".join(f"{reason} ({number})" if number > 1 else reason for reason, number in reasons.items())
     return f"| `{name}` | {_num_accepted(group)} of {len(group)} | {writable} of {len(valid)} | {told} |"
+
+
+def _general(reason: str) -> str:
+    """Without names of the schema's own."""
+    return re.sub("'[^']*'", "…", reason).replace("|", r"\|").rstrip(".")
 
 
 def _num_accepted(found: Iterable[Verdict]) -> int:

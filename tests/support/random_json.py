@@ -48,13 +48,14 @@ MOODS = (
 
 
 def moods_for(schema: object) -> tuple[Mood, ...]:
-    """All, and those that repeat the schema's own strings: as they are, and spelled so that they look like others."""
-    words = sorted({word for word in _strings(schema) if word and not word.startswith("http")})
-    repeated = Mood(
-        "words", tuple(f'"{word}"'.encode("utf-8", "replace") for word in words), eagerness=0.8, patience=120
-    )
-    respelled = Mood("respelled", tuple(f'"{escaped(word)}"'.encode() for word in words), eagerness=0.8, patience=120)
-    return (*MOODS, repeated, respelled) if words else MOODS
+    """All, and those that play with what is in the schema: strings as they are, and spelled so that they look like
+    others; numbers, and what is so near to them that a double is the same."""
+    words = sorted({value for value in _scalars(schema) if isinstance(value, str) and not value.startswith("http")})
+    repeated = tuple(f'"{word}"'.encode("utf-8", "replace") for word in words)
+    respelled = tuple(f'"{escaped(word)}"'.encode() for word in words)
+    near = tuple(text.encode() for number in _integers(schema) for text in _near(number))
+    own = (("words", repeated), ("respelled", respelled), ("near", near))
+    return (*MOODS, *(Mood(name, wishes, eagerness=0.8, patience=120) for name, wishes in own if wishes))
 
 
 def random_texts(language: Language, schema: object, seed: str, rounds: int = 1) -> Iterator[tuple[Mood, bytes]]:
@@ -75,7 +76,8 @@ def random_text(language: Language, mood: Mood, hints: Sequence[bytes], rng: ran
 
 def pattern_pieces(schema: object) -> tuple[bytes, ...]:
     """What strings may be made of that have to match a pattern of the schema's."""
-    patterns = " ".join(string for string in _strings(schema) if re.search(r"[\\^$\[(*+]", string))
+    strings = (value for value in _scalars(schema) if isinstance(value, str))
+    patterns = " ".join(string for string in strings if re.search(r"[\\^$\[(*+]", string))
     literal = re.findall(r"[^\\\[\](){}*+?.|^$]{2,}", patterns)
     return tuple(piece.encode() for piece in sorted({*literal, *re.findall(r"\w+", patterns), *patterns, *"0aA-"}))
 
@@ -139,14 +141,24 @@ class Writer:
         self._is_escaped = byte == ord("\\") and not self._is_escaped
 
 
-def _strings(value: Any) -> Iterator[str]:
+def _integers(schema: object) -> list[int]:
+    """What its numbers are near to."""
+    numbers = (value for value in _scalars(schema) if isinstance(value, int | float) and not isinstance(value, bool))
+    return sorted({int(number) for number in numbers})
+
+
+def _near(number: int) -> tuple[str, ...]:
+    sign, size = "-" if number < 0 else "", abs(number)
+    below = f"{sign}{size - 1}.{'9' * 30}" if size else "0." + "0" * 30 + "1"
+    return f"{number}", f"{number}.0", f"{number}e0", f"{sign}{size}.{'0' * 30}1", below
+
+
+def _scalars(value: Any) -> Iterator[str | int | float | bool | None]:
     """Keys and values, wherever they are."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict):
-        for key, each in value.items():
-            yield key
-            yield from _strings(each)
+    if isinstance(value, dict):
+        yield from value
+        yield from (scalar for each in value.values() for scalar in _scalars(each))
     elif isinstance(value, list):
-        for each in value:
-            yield from _strings(each)
+        yield from (scalar for each in value for scalar in _scalars(each))
+    else:
+        yield value

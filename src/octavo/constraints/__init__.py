@@ -2,7 +2,13 @@
 grammar of the client's own, or calls of tools; behind the model's reasoning, where it reasons."""
 
 from octavo.constraints.check import check_grammar
-from octavo.constraints.grammars import MAX_CALLS, answer_grammar, answer_or_calls_grammar, calls_grammar
+from octavo.constraints.grammars import (
+    MAX_CALLS,
+    answer_grammar,
+    answer_or_calls_grammar,
+    calls_grammar,
+    text_with_calls_grammar,
+)
 from octavo.constraints.parts import Part, any_object_part, grammar_part, regex_part, schema_part
 
 __all__ = [
@@ -16,4 +22,5 @@ __all__ = [
     "grammar_part",
     "regex_part",
     "schema_part",
+    "text_with_calls_grammar",
 ]

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from octavo.constraints.parts import Part
 from octavo.constraints.schema import prepared
-from octavo.constraints.spelling import spelled, spelled_until
+from octavo.constraints.spelling import ANY_TEXT, spelled, spelled_until
 from octavo.core.channels import Channel, ChannelFormat
 from octavo.core.grammar import Grammar
 from octavo.core.tools import CallSyntax, Tool
@@ -33,8 +33,9 @@ def calls_grammar(
 
     Raises UnsupportedGrammar where that cannot be promised.
     """
-    calls, arguments = _calls(syntax, tools, vocabulary, max_calls=max_calls)
-    return _behind_thought([{"lark_grammar": f"start: calls\n{calls}"}, *arguments], channels, vocabulary)
+    first = spelled(syntax.opening + syntax.begin, vocabulary)
+    rules = [f"start: {first} calls", *_calls(syntax, tools, vocabulary, max_calls=max_calls)]
+    return _behind_thought([_part(rules), *_arguments(tools)], channels, vocabulary)
 
 
 def answer_or_calls_grammar(
@@ -47,34 +48,58 @@ def answer_or_calls_grammar(
     max_calls: int,
 ) -> Grammar:
     """Either as answer_grammar or as calls_grammar."""
-    calls, arguments = _calls(syntax, tools, vocabulary, max_calls=max_calls)
-    either = {"lark_grammar": f"start: {_opening(channels, vocabulary)} @plain | calls\n{calls}"}
-    return _behind_thought([either, {"name": "plain", **part}, *arguments], channels, vocabulary)
+    first = spelled(syntax.opening + syntax.begin, vocabulary)
+    rules = [f"start: {_opening(channels, vocabulary)} @plain | {first} calls"]
+    rules += _calls(syntax, tools, vocabulary, max_calls=max_calls)
+    return _behind_thought([_part(rules), {"name": "plain", **part}, *_arguments(tools)], channels, vocabulary)
 
 
-def _calls(
-    syntax: CallSyntax, tools: Sequence[Tool], vocabulary: Vocabulary, *, max_calls: int
-) -> tuple[str, list[Part]]:
-    """The rule `calls` with what it is made of, and the grammars of the arguments."""
-    separated = f"({spelled(syntax.separator, vocabulary)} call){{0,{max_calls - 1}}}" if max_calls > 1 else ""
+def text_with_calls_grammar(
+    trigger: str, syntax: CallSyntax, tools: Sequence[Tool], channels: ChannelFormat, vocabulary: Vocabulary
+) -> Grammar:
+    """Any text, in which the trigger is always the beginning of calls as in calls_grammar.
+
+    trigger: what syntax.opening and syntax.begin, joined, begin with.
+    """
+    first = spelled((syntax.opening + syntax.begin).removeprefix(trigger), vocabulary)
     rules = [
-        f"calls: {spelled(syntax.opening, vocabulary)} call {separated} {spelled(syntax.closing, vocabulary)}",
+        f"start: (trigger {first} calls)* ANY_TEXT",
+        f"ANY_TEXT: {ANY_TEXT}",
+        *spelled_until(trigger, vocabulary, rule="trigger"),
+        *_calls(syntax, tools, vocabulary, max_calls=MAX_CALLS),
+    ]
+    return _behind_thought([_part(rules), *_arguments(tools)], channels, vocabulary)
+
+
+def _calls(syntax: CallSyntax, tools: Sequence[Tool], vocabulary: Vocabulary, *, max_calls: int) -> list[str]:
+    """The rule `calls`, behind the beginning of the first of them, with what it is made of."""
+    num_more = max_calls - 1 if syntax.is_repeatable else 0
+    more = f"({spelled(syntax.separator + syntax.begin, vocabulary)} call){{0,{num_more}}}" if num_more else ""
+    return [
+        f"calls: call {more} {spelled(syntax.closing, vocabulary)}",
         f"call: {' | '.join(f'call_{index}' for index in range(len(tools)))}",
         *(f"call_{index}: {_call(syntax, tool, index, vocabulary)}" for index, tool in enumerate(tools)),
     ]
-    return "\n".join(rules), [_arguments(tool, index) for index, tool in enumerate(tools)]
 
 
 def _call(syntax: CallSyntax, tool: Tool, index: int, vocabulary: Vocabulary) -> str:
-    before = spelled(syntax.begin + tool.name + syntax.middle, vocabulary)
-    return f"{before} @arguments_{index} {spelled(syntax.end, vocabulary)}"
+    name = spelled(tool.name + syntax.middle, vocabulary)
+    return f"{name} @arguments_{index} {spelled(syntax.end, vocabulary)}"
 
 
-def _arguments(tool: Tool, index: int) -> Part:
+def _arguments(tools: Sequence[Tool]) -> list[Part]:
+    return [{"name": f"arguments_{index}", "lark_grammar": _arguments_of(tool)} for index, tool in enumerate(tools)]
+
+
+def _arguments_of(tool: Tool) -> str:
     try:
-        return {"name": f"arguments_{index}", "lark_grammar": prepared(tool.parameters, must_be_object=True)}
+        return prepared(tool.parameters, must_be_object=True)
     except UnsupportedGrammar as error:
         raise UnsupportedGrammar(f"{tool.name}: {error.message}") from error
+
+
+def _part(rules: Sequence[str]) -> Part:
+    return {"lark_grammar": "\n".join(rules)}
 
 
 def _opening(channels: ChannelFormat, vocabulary: Vocabulary) -> str:

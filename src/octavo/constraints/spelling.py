@@ -5,7 +5,8 @@ import re
 
 from octavo.core.vocabulary import Vocabulary
 
-_ANY_TEXT = "/(?s:.*)/"
+ANY_TEXT = "/(?s:.*)/"
+"""But for control tokens, which are no text to the grammar library."""
 
 
 def spelled(text: str, vocabulary: Vocabulary) -> str:
@@ -20,8 +21,8 @@ def spelled_until(end: str, vocabulary: Vocabulary, *, rule: str) -> list[str]:
     """
     first, *rest = _terms(end, vocabulary)
     if not first.startswith('"'):
-        return [f"{rule}: {_ANY_TEXT} {' '.join([first, *rest])}"]
-    return [f"{rule}: {rule}_text {' '.join(rest)}", f"{rule}_text[suffix={first}]: {_ANY_TEXT}"]
+        return [f"{rule}: {ANY_TEXT} {' '.join([first, *rest])}"]
+    return [f"{rule}: {rule}_text {' '.join(rest)}", f"{rule}_text[suffix={first}]: {ANY_TEXT}"]
 
 
 def _terms(text: str, vocabulary: Vocabulary) -> list[str]:

@@ -23,6 +23,10 @@ class ChannelFormat:
     answer: what stands before the answer proper, behind the reasoning or at the start.
     quotable: those markers that are only text where they would be out of place, because an answer may speak of them:
         one that begins reasoning within a text, one that ends it outside reasoning. A control token is never text.
+    headers: those markers that end the header of a message, and count only where nothing else is in it: a header that
+        names a recipient is a call's, and all is HIDDEN up to the next marker that is no header.
+    ends_in_answer: whether the answer, once it has begun, is all that follows, as it is where a grammar makes it: what
+        spells a marker in it is text.
     """
 
     markers: tuple[tuple[str, Channel], ...] = ()
@@ -30,6 +34,8 @@ class ChannelFormat:
     quotable: frozenset[str] = frozenset()
     thought: tuple[str, str] = ("", "")
     answer: str = ""
+    headers: frozenset[str] = frozenset()
+    ends_in_answer: bool = False
 
 
 PLAIN = ChannelFormat()

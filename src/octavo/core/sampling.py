@@ -12,7 +12,8 @@ FORCE_BIAS = 100.0
 class SamplingParams:
     """Sampling settings of one sequence, validated and with every default chosen.
 
-    The order of application is: logit_bias, a request's min_tokens and grammar, penalties, temperature, top_k, min_p, top_p, draw.
+    The order of application is: logit_bias, a request's min_tokens and grammar, penalties, temperature, top_k, min_p,
+    top_p, draw.
 
     temperature: ≥ 0; 0 is greedy, and then nothing after the penalties has an effect.
     top_k: keep the k most probable tokens; 0 is off.

@@ -7,16 +7,25 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """definition: the function as the client describes it: name, description, parameters."""
+    """definition: the function as the client describes it: name, description, parameters.
+
+    is_strict: whether the arguments of a call that the model chooses to make must be valid under the parameters.
+    """
 
     name: str
     definition: Mapping[str, Any]
+    is_strict: bool = False
 
     @property
     def parameters(self) -> Mapping[str, Any]:
         """JSON schema of the arguments. A function without one takes none."""
         given = self.definition.get("parameters")
         return {"type": "object", "properties": {}, "additionalProperties": False} if given is None else given
+
+    @property
+    def without_parameters(self) -> "Tool":
+        """The same function, which takes any object."""
+        return Tool(self.name, {**self.definition, "parameters": {"type": "object"}})
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +70,8 @@ class CallSyntax:
         opening (begin name middle arguments end) separator (begin name middle arguments end) … closing
 
     All but the arguments are written as they stand here, control tokens by their names.
+
+    is_repeatable: whether a second call may follow the first; where the first ends the generation, it may not.
     """
 
     begin: str
@@ -69,6 +80,7 @@ class CallSyntax:
     separator: str = ""
     opening: str = ""
     closing: str = ""
+    is_repeatable: bool = True
 
     @property
     def texts(self) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 from octavo.core.channels import ChannelFormat
 from octavo.core.messages import Message
+from octavo.core.tools import Tool
 from octavo.core.vocabulary import Vocabulary
 from octavo.errors import TemplateError
 from octavo.prompting.chat_template import ChatTemplate
@@ -31,14 +32,16 @@ async def encode_chat(
     *,
     context_length: int,
     variables: Mapping[str, object] = MappingProxyType({}),
+    tools: Sequence[Tool] = (),
 ) -> ChatPrompt:
     """A conversation, ready for the assistant's answer. No text of the client becomes a control token.
 
     variables: what the client gives to the template, beside what ChatTemplate.render does; JSON values.
+    tools: what may be called.
     Raises TemplateError, ContextLengthExceeded, and InvalidRequest where the client uses up all noncharacters.
     """
     vocabulary = encoder.vocabulary
-    fragments, channels = await asyncio.to_thread(_rendered, vocabulary, template, messages, variables)
+    fragments, channels = await asyncio.to_thread(_rendered, vocabulary, template, messages, variables, tools)
     check_can_fit(fragments, vocabulary, context_length, param="messages")
     tokens = with_bos(await encoder.encode(fragments), vocabulary)
     if not tokens:
@@ -47,16 +50,21 @@ async def encode_chat(
 
 
 def _rendered(
-    vocabulary: Vocabulary, template: ChatTemplate, messages: Sequence[Message], variables: Mapping[str, object]
+    vocabulary: Vocabulary,
+    template: ChatTemplate,
+    messages: Sequence[Message],
+    variables: Mapping[str, object],
+    tools: Sequence[Tool],
 ) -> tuple[list[Fragment], ChannelFormat]:
     markers = markers_of(vocabulary, template.source)
-    sentinel = choose_sentinel(messages, variables)
+    sentinel = choose_sentinel(messages, variables, tools)
     protection = Protection(markers, sentinel, _harmless(family_of(template), vocabulary))
     rendered = template.render(
         protection.messages(messages),
         bos_token=_text_of(vocabulary.bos_token, vocabulary),
         eos_token=_text_of(vocabulary.eos_token, vocabulary),
         variables=protection.variables(variables),
+        tools=protection.tools(tools),
     )
     prompt = protection.marked(rendered)
     return markers.split(prompt, sentinel), channel_format(template, prompt)

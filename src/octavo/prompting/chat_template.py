@@ -1,11 +1,17 @@
 """A conversation as the text that a model was trained on."""
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from types import MappingProxyType
 
 from octavo.core.messages import Message
+from octavo.core.tools import Tool
 from octavo.prompting.guard import RenderGuard
 from octavo.prompting.sandbox import TemplateSandbox
+from octavo.prompting.template_values import message_value, tool_value
+from octavo.prompting.tool_history import shaped, uses_tools
+from octavo.prompting.tool_shape import NO_TOOL_SHAPE, ToolShape
+from octavo.prompting.tool_trials import find_shape
 
 DEFAULT_CHAT_TEMPLATE = (
     "{% for message in messages %}"
@@ -19,14 +25,19 @@ DEFAULT_CHAT_TEMPLATE = (
 class ChatTemplate:
     """A Jinja chat template of a model file, with the variables and extensions that Hugging Face gives to one.
 
-    source: the template. deadline: seconds that a rendering may take.
+    source: the template. deadline: seconds of the processor's time that a rendering may take.
     Raises TemplateError where the source is not a template.
     """
 
-    def __init__(self, source: str, *, deadline: float = 2.0) -> None:
+    def __init__(self, source: str, *, deadline: float = 5.0) -> None:
         self.source = source
         self._deadline = deadline
         self._code = TemplateSandbox(RenderGuard(deadline)).compiled(source)
+
+    @cached_property
+    def tool_shape(self) -> ToolShape:
+        """In what shape it takes tools, calls and results, found by rendering it. Raises TemplateError."""
+        return find_shape(self._in_shape)
 
     def render(
         self,
@@ -35,30 +46,31 @@ class ChatTemplate:
         bos_token: str,
         eos_token: str,
         variables: Mapping[str, object] = MappingProxyType({}),
+        tools: Sequence[Tool] = (),
     ) -> str:
         """The prompt for a conversation. Raises TemplateError: refused by the template, failed, or over its bounds.
 
         variables: further ones for the template; of those that it always gets, they may change add_generation_prompt
             and documents.
+        tools: what may be called. Where the template has no place for them, or for calls and results in the messages,
+            they are written into the messages' texts; see tool_prompt.
         """
+        has_tools = bool(tools) or any(map(uses_tools, messages))
+        shape = self.tool_shape if has_tools else NO_TOOL_SHAPE
+        own = {"bos_token": bos_token, "eos_token": eos_token}
+        return self._in_shape(messages, tools, shape, {**variables, **own})
+
+    def _in_shape(
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[Tool],
+        shape: ToolShape,
+        variables: Mapping[str, object] = MappingProxyType({"bos_token": "", "eos_token": ""}),
+    ) -> str:
         defaults: dict[str, object] = {"add_generation_prompt": True, "documents": None}
+        shown_tools = [tool_value(tool, shape) for tool in tools] if shape.knows_tools else []
         own: dict[str, object] = {
-            "messages": [_as_dict(message) for message in messages],
-            "bos_token": bos_token,
-            "eos_token": eos_token,
-            "tools": None,  # templates ask whether it is none; an undefined variable is not
+            "messages": [message_value(message, shape) for message in shaped(messages, tools, shape)],
+            "tools": shown_tools or None,  # templates ask whether it is none; an undefined variable is not
         }
         return TemplateSandbox(RenderGuard(self._deadline)).render(self._code, {**defaults, **variables, **own})
-
-
-def _as_dict(message: Message) -> dict[str, str]:
-    optional = {
-        "name": message.name,
-        "tool_call_id": message.tool_call_id,
-        # the names by which templates of different families look for it
-        "reasoning_content": message.reasoning,
-        "reasoning": message.reasoning,
-        "thinking": message.reasoning,
-    }
-    given = {field: value for field, value in optional.items() if value is not None}
-    return {"role": message.role.value, "content": message.content, **given}

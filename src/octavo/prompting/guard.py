@@ -22,19 +22,22 @@ _Value = TypeVar("_Value")
 
 
 class RenderGuard:
-    """Time and memory of one rendering. Each method raises TemplateError when they are used up.
+    """Time and memory of one rendering, in one thread. Each method raises TemplateError when they are used up.
+
+    seconds: of the processor's time.
 
     The work between two calls is bounded by the size of values, so no thread or signal has to interrupt it.
     """
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
-        self._ends_at = time.monotonic() + seconds
+        # The thread's own time: a template never waits, and must not fail because other threads do work.
+        self._ends_at = time.thread_time() + seconds
         self._left = MAX_TOTAL
 
     def tick(self) -> None:
         """Check the deadline."""
-        if time.monotonic() > self._ends_at:
+        if time.thread_time() > self._ends_at:
             self.refuse(f"it ran longer than {self._seconds:g} seconds")
 
     def pay(self, size: int) -> None:
@@ -85,7 +88,7 @@ class RenderGuard:
         return size + num_items
 
     def join(self, pieces: Iterable[str], separator: str = "") -> str:
-        """str.join, stopping before the result grows too large."""
+        """str.join, stopping before the result grows too large. One piece is itself: it may be more than a str."""
         kept = []
         size = 0
         for piece in pieces:
@@ -95,7 +98,7 @@ class RenderGuard:
             if size > MAX_SIZE:
                 self.refuse("it makes too much text")
         self.pay(size)
-        return separator.join(kept)
+        return kept[0] if len(kept) == 1 else separator.join(kept)
 
     def refuse(self, reason: str) -> NoReturn:
         raise TemplateError(f"the model's chat template was stopped: {reason}", param="messages")

@@ -16,43 +16,66 @@ REASONING, ANSWER, HIDDEN = Channel.REASONING, Channel.ANSWER, Channel.HIDDEN
 class Family:
     """signs: texts that together are found in the sources of this family's templates alone.
 
-    markers, quotable: as in ChannelFormat.
+    The rest as in ChannelFormat.
     """
 
     signs: tuple[str, ...]
     markers: tuple[tuple[str, Channel], ...]
     quotable: frozenset[str] = frozenset()
+    thought: tuple[str, str] = ("", "")
+    answer: str = ""
+    headers: frozenset[str] = frozenset()
 
 
-def _pair(start: str, end: str, *, signs: tuple[str, ...] = (), more: tuple[str, ...] = ()) -> Family:
+def _pair(start: str, end: str, *, signs: tuple[str, ...] = (), more: tuple[str, ...] = (), answer: str = "") -> Family:
     """Reasoning between two markers, of which every template knows the second: it cuts a history there.
 
     more: markers that may stand around the answer.
     """
     markers = ((start, REASONING), (end, ANSWER), *((each, ANSWER) for each in more))
-    return Family(signs or (end,), markers, frozenset({start, end}))
+    return Family(signs or (end,), markers, frozenset({start, end}), (start, end), answer)
+
+
+def _with_headers(
+    signs: tuple[str, ...], markers: tuple[tuple[str, Channel], ...], thought: tuple[str, str], answer: str
+) -> Family:
+    """Messages with headers, of which those that end with <|message|> are to the reader if they name nobody else."""
+    headers = frozenset(text for text, _ in markers if text.endswith("<|message|>"))
+    return Family(signs, markers, frozenset(), thought, answer, headers)
+
+
+def _command(answer: str, *, signs: tuple[str, ...] = ()) -> Family:
+    """Cohere's reasoning, and what stands before an answer."""
+    start, end = "<|START_THINKING|>", "<|END_THINKING|>"
+    around = (answer, answer.replace("START", "END"))
+    markers = ((start, REASONING), (end, ANSWER), *((each, ANSWER) for each in around))
+    return Family((end, *signs), markers, frozenset(), (start, end), answer)
 
 
 NO_FAMILY = Family((), ())
 
 FAMILIES = (
     # gpt-oss: <|channel|>analysis<|message|>…<|end|><|start|>assistant<|channel|>final<|message|>…
-    # A header with a recipient is a tool call's, and leads to none of the channels.
-    Family(
+    # A call names its recipient before the channel or behind it, or both:
+    # <|start|>assistant to=functions.f<|channel|>commentary <|constrain|>json<|message|>…
+    _with_headers(
         ("<|channel|>analysis<|message|>",),
         (
             ("<|start|>assistant", HIDDEN),
-            ("<|channel|>", HIDDEN),
-            ("analysis<|message|>", REASONING),
-            ("commentary<|message|>", ANSWER),
-            ("final<|message|>", ANSWER),
-            ("final json<|message|>", ANSWER),
-            ("final <|constrain|>json<|message|>", ANSWER),
+            ("<|channel|>analysis<|message|>", REASONING),
+            ("<|channel|>analysis to=", HIDDEN),
+            ("<|channel|>commentary<|message|>", ANSWER),
+            ("<|channel|>commentary to=", HIDDEN),
+            ("<|channel|>final<|message|>", ANSWER),
+            ("<|channel|>final json<|message|>", ANSWER),
+            ("<|channel|>final <|constrain|>json<|message|>", ANSWER),
             ("<|end|>", HIDDEN),
         ),
+        thought=("<|channel|>analysis<|message|>", "<|end|><|start|>assistant"),
+        answer="<|channel|>final<|message|>",
     ),
     # Muse: <|start|>assistant to=self<|message|>…<|eom|><|start|>assistant to=user<|message|>…
-    Family(
+    _with_headers(
         ("to=self<|message|>",),
         (
             ("<|start|>assistant", HIDDEN),
@@ -61,6 +84,8 @@ FAMILIES = (
             ("<|message|>", ANSWER),
             ("<|eom|>", HIDDEN),
         ),
+        thought=(" to=self<|message|>", "<|eom|><|start|>assistant"),
+        answer=" to=user<|message|>",
     ),
     # Solar Open: <|begin|>assistant<|think|>…<|end|><|begin|>assistant<|content|>…
     Family(
@@ -72,6 +97,8 @@ FAMILIES = (
             ("<|tool_calls|>", HIDDEN),
             ("<|end|>", HIDDEN),
         ),
+        thought=("<|think|>", "<|end|><|begin|>assistant"),
+        answer="<|content|>",
     ),
     # Kimi K3: <|open|>think<|sep|>…<|close|>think<|sep|><|open|>response<|sep|>…<|close|>response<|sep|>
     Family(
@@ -81,20 +108,14 @@ FAMILIES = (
             ("<|close|>think<|sep|>", HIDDEN),
             ("<|open|>response<|sep|>", ANSWER),
             ("<|close|>response<|sep|>", HIDDEN),
+            ("<|open|>tools<|sep|>", HIDDEN),
+            ("<|close|>tools<|sep|>", HIDDEN),
         ),
+        thought=("<|open|>think<|sep|>", "<|close|>think<|sep|>"),
+        answer="<|open|>response<|sep|>",
     ),
-    # Command A and R7B
-    Family(
-        ("<|END_THINKING|>",),
-        (
-            ("<|START_THINKING|>", REASONING),
-            ("<|END_THINKING|>", ANSWER),
-            ("<|START_RESPONSE|>", ANSWER),
-            ("<|END_RESPONSE|>", ANSWER),
-            ("<|START_TEXT|>", ANSWER),
-            ("<|END_TEXT|>", ANSWER),
-        ),
-    ),
+    _command("<|START_TEXT|>", signs=("<|START_TEXT|>",)),
+    _command("<|START_RESPONSE|>"),  # Command A and R7B
     # Granite 3.3
     _pair(
         "<think>",
@@ -103,7 +124,13 @@ FAMILIES = (
         more=("<response>", "</response>"),
     ),
     # Hunyuan
-    _pair("<think>", "</think>", signs=("</think>", "</answer>"), more=("<answer>", "</answer>")),
+    _pair(
+        "<think>",
+        "</think>",
+        signs=("</think>", "</answer>"),
+        more=("<answer>", "</answer>"),
+        answer="<answer>",
+    ),
     # Granite 3.2, in its own two spellings
     Family(
         ("Here is my thought process:", "Here is my response:"),
@@ -113,6 +140,7 @@ FAMILIES = (
             ("Here is my response:", ANSWER),
             ("Here's my response:", ANSWER),
         ),
+        thought=("Here is my thought process:", "Here is my response:"),
     ),
     # Apriel
     Family(
@@ -122,6 +150,7 @@ FAMILIES = (
             ("[BEGIN FINAL RESPONSE]", ANSWER),
             ("[END FINAL RESPONSE]", ANSWER),
         ),
+        thought=("Here are my reasoning steps:", "[BEGIN FINAL RESPONSE]"),
     ),
     _pair("<think>", "</think>"),
     _pair("[THINK]", "[/THINK]"),  # Magistral, Ministral
@@ -144,12 +173,30 @@ _SHOWN_PAIR = re.compile(
 def channel_format(template: ChatTemplate, prompt: str) -> ChannelFormat:
     """What an answer to a prompt that the template rendered will look like.
 
-    It begins in the channel of the marker that the prompt ends with, white space apart, else in ANSWER.
+    It begins in the channel of the marker that the prompt ends with, white space apart, else in ANSWER. Where that
+    marker leads to ANSWER, the reasoning is over.
     """
     family = family_of(template)
+    marker, initial = _last_marker(family, prompt)
+    is_answering = marker != "" and initial is ANSWER
+    return ChannelFormat(
+        family.markers,
+        initial,
+        family.quotable,
+        thought=("", "") if is_answering else family.thought,
+        answer="" if is_answering and family.answer.endswith(marker) else family.answer,
+        headers=family.headers,
+    )
+
+
+def _last_marker(family: Family, prompt: str) -> tuple[str, Channel]:
+    """The longest that the prompt ends with, and its channel."""
     end = prompt.rstrip()
-    at_end = [(len(text), channel) for text, channel in family.markers if end.endswith(text)]
-    return ChannelFormat(family.markers, max(at_end, default=(0, ANSWER))[1], family.quotable)
+    return max((each for each in family.markers if end.endswith(each[0])), key=_length, default=("", ANSWER))
+
+
+def _length(marker: tuple[str, Channel]) -> int:
+    return len(marker[0])
 
 
 @lru_cache(maxsize=8)

@@ -2,12 +2,11 @@
 
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from octavo.engine.base import Engine, EngineInfo, EngineState, Tokenizer
 from octavo.errors import ModelNotFound
 from octavo.prompting import DEFAULT_CHAT_TEMPLATE, ChatTemplate
-from octavo.streaming.tool_formats import ToolFormat, format_of
+from octavo.streaming.tool_formats import GENERIC, ToolFormat, format_of
 
 _logger = logging.getLogger(__name__)
 
@@ -22,7 +21,7 @@ class ServedModel:
         self.id = id
         self.engine = engine
         self.created = created
-        self._chat: _ChatFormat | None = None
+        self._template: tuple[str | None, ChatTemplate] | None = None
 
     @property
     def info(self) -> EngineInfo:
@@ -39,34 +38,24 @@ class ServedModel:
     @property
     def chat_template(self) -> ChatTemplate:
         """The model's own template, or the default one where it has none. Raises TemplateError if it is no template."""
-        return self._current_chat.template
+        source = self.info.chat_template
+        if self._template is None or self._template[0] != source:
+            self._template = (source, self._compile(source))
+        return self._template[1]
 
     @property
     def tool_format(self) -> ToolFormat:
-        """How the model writes calls, as its template shows. Raises as chat_template does."""
-        return self._current_chat.tool_format
+        """How the model writes calls, as its template shows, or as it is told to where that has no place for tools.
 
-    @property
-    def _current_chat(self) -> "_ChatFormat":
-        source = self.info.chat_template
-        if self._chat is None or self._chat.source != source:
-            self._chat = self._read(source)
-        return self._chat
+        Raises as chat_template does, and TemplateError where the template cannot be rendered.
+        """
+        template = self.chat_template
+        return format_of(template.source) if template.tool_shape.knows_tools else GENERIC
 
-    def _read(self, source: str | None) -> "_ChatFormat":
+    def _compile(self, source: str | None) -> ChatTemplate:
         if source is None:
             _logger.info("model %s has no chat template, the default one (ChatML) is used", self.id)
-        template = ChatTemplate(DEFAULT_CHAT_TEMPLATE if source is None else source)
-        return _ChatFormat(source, template, format_of(template.source))
-
-
-@dataclass(frozen=True, slots=True)
-class _ChatFormat:
-    """What the source of a chat template says; None is a model without one."""
-
-    source: str | None
-    template: ChatTemplate
-    tool_format: ToolFormat
+        return ChatTemplate(DEFAULT_CHAT_TEMPLATE if source is None else source)
 
 
 class ModelRegistry:

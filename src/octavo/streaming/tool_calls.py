@@ -1,11 +1,12 @@
 """Calls, told from the text of an answer."""
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from hashlib import blake2b
 from typing import Protocol
 
 from octavo.core.channels import Channel
-from octavo.core.tools import CallSyntax, ToolCallDelta, ToolUse
+from octavo.core.tools import ToolCallDelta, ToolUse
 from octavo.streaming.markers import MarkerSearch
 from octavo.streaming.segment import Segment
 from octavo.streaming.tool_formats import BY_NAME, bare
@@ -64,7 +65,7 @@ class CallLog:
 def new_tool_machine(use: ToolUse, log: CallLog) -> ToolMachine:
     if not use.tools:
         return NoCalls()
-    return ForcedCalls(BY_NAME[use.format].syntax, log) if use.is_forced else WrittenCalls(use, log)
+    return ForcedCalls(use, log) if use.is_forced else WrittenCalls(use, log)
 
 
 class WrittenCalls:
@@ -87,6 +88,9 @@ class WrittenCalls:
         self._searches = {channel: MarkerSearch(tuple(starts)) for channel, starts in readers.items()}
         self._channel = Channel.HIDDEN
         self._attempt: tuple[Reader, Reading[Sequence[WrittenCall]]] | None = None
+        if format.read_opening is not None:
+            reader = Reader()
+            self._channel, self._attempt = format.channel, (reader, format.read_opening(reader, self._tools))
         self._space: list[str] = []  # that the text ends with
         self._is_behind_call = False  # nothing but white space since the last call
         self._is_line_blank = True
@@ -152,7 +156,7 @@ class WrittenCalls:
         for call in calls if self._is_parallel else calls[:1]:
             self._log.begin(call.name)
             self._log.write(call.arguments)
-        self.is_cut = not self._is_parallel
+        self.is_cut = bool(calls) and not self._is_parallel
         self._is_behind_call = True
         return [(Channel.HIDDEN, self._taken_space() + text)]
 
@@ -178,13 +182,16 @@ class WrittenCalls:
 class ForcedCalls:
     """Follows an answer that is calls by its grammar, so that arguments can be told while they are written.
 
-    Text that is something else after all is text of the answer.
+    Text of the format's channel that is something else after all stays what it is there.
     """
 
     is_cut = False
 
-    def __init__(self, syntax: CallSyntax, log: CallLog) -> None:
-        self._syntax = syntax
+    def __init__(self, use: ToolUse, log: CallLog) -> None:
+        format = BY_NAME[use.format]
+        self._channel = format.channel
+        self._syntax = format.syntax
+        self._names = {tool.name + format.syntax.middle: tool.name for tool in use.tools}
         self._log = log
         self._reader = Reader()
         self._reading: Reading[None] | None = self._read()
@@ -194,7 +201,7 @@ class ForcedCalls:
     def push(self, segments: Sequence[Segment]) -> list[Segment]:
         settled: list[Segment] = []
         for channel, text in segments:
-            settled += self._part(text) if channel is Channel.ANSWER and text else [(channel, text)]
+            settled += self._part(text) if channel is self._channel and text else [(channel, text)]
         return settled
 
     def flush(self) -> list[Segment]:
@@ -204,7 +211,7 @@ class ForcedCalls:
 
     def _part(self, text: str) -> list[Segment]:
         if self._reading is None:
-            return [(Channel.ANSWER, text)]
+            return [(self._channel, text)]
         self._reader.feed(text)
         self._held.append(text)
         return self._read_on()
@@ -218,18 +225,17 @@ class ForcedCalls:
             self._reading = None
         if self._is_in_arguments:
             self._log.write(self._reader.drain())
-        if self._reading is not None and not self._log.num_calls:
+        if self._channel is Channel.ANSWER and self._reading is not None and not self._log.num_calls:
             return []
         held = "".join(self._held)
         self._held.clear()
-        return [(Channel.HIDDEN if self._log.num_calls else Channel.ANSWER, held)]
+        return [(Channel.HIDDEN if self._log.num_calls else self._channel, held)]
 
     def _read(self) -> Reading[None]:
         reader, syntax = self._reader, self._syntax
-        yield from reader.literal(syntax.opening)
+        again = syntax.separator + syntax.begin
+        name = yield from self._first_name()
         while True:
-            yield from reader.literal(syntax.begin)
-            name, _ = yield from reader.until(syntax.middle)
             reader.drain()
             self._log.begin(name)
             self._is_in_arguments = True
@@ -237,7 +243,20 @@ class ForcedCalls:
             self._log.write(reader.drain())
             self._is_in_arguments = False
             yield from reader.literal(syntax.end)
-            if not syntax.separator or (yield from reader.peek()) != syntax.separator[0]:
-                break
-            yield from reader.literal(syntax.separator)
-        yield from reader.literal(syntax.closing)
+            if (yield from reader.one_of((again, syntax.closing))) != again:
+                return
+            name = yield from self._name()
+
+    def _first_name(self) -> Reading[str]:
+        """Where calls are hidden: behind the end of a reasoning, and headers that begin as a call's does."""
+        first = self._syntax.opening + self._syntax.begin
+        if self._channel is Channel.ANSWER:
+            yield from self._reader.literal(first)
+            return (yield from self._name())
+        while True:
+            yield from self._reader.until(first)
+            with suppress(NotACall):
+                return (yield from self._name())
+
+    def _name(self) -> Reading[str]:
+        return self._names[(yield from self._reader.one_of(self._names))]

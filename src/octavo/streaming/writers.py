@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from octavo.core.channels import PLAIN
+from octavo.core.channels import Channel
 from octavo.core.output import FinishReason, TokenChunk
 from octavo.core.request import Choice
 from octavo.core.tools import NO_TOOLS
@@ -33,7 +33,8 @@ def new_writer(choice: Choice, vocabulary: Vocabulary, content_filter: ContentFi
     logprobs = choice.request.logprobs
     if logprobs.of_output or logprobs.of_prompt:
         return EntryWriter(choice, vocabulary, content_filter, draft)
-    if choice.stop or content_filter is not None or choice.channels != PLAIN or choice.tools != NO_TOOLS:
+    is_all_answer = not choice.channels.markers and choice.channels.initial is Channel.ANSWER
+    if choice.stop or content_filter is not None or not is_all_answer or choice.tools != NO_TOOLS:
         return TextWriter(choice, vocabulary, content_filter, draft)
     return PlainWriter(choice, vocabulary, draft)
 

@@ -1,9 +1,10 @@
 """Chat requests to jobs."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from octavo.api.convert.conversation import conversation
-from octavo.api.convert.grammars import chat_grammar
+from octavo.api.convert.grammars import chat_grammar, constraining
 from octavo.api.convert.job import Plan, planned_job
 from octavo.api.convert.tools import shown_tools, tool_use
 from octavo.api.schemas.chat import ChatCompletionRequest
@@ -37,7 +38,7 @@ async def chat_job(id: str, wire: ChatCompletionRequest, model: ServedModel, lim
             of_output=wire.shows_logprobs, of_prompt=bool(wire.loglikelihood), num_top=wire.top_logprobs or 0
         ),
         grammar=await chat_grammar(wire, use, prompt.channels, model, limits),
-        channels=prompt.channels,
+        channels=replace(prompt.channels, ends_in_answer=constraining(wire.response_format) is not None),
         tools=use,
     )
     return planned_job(id, wire, model, plan)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 
 from octavo.api.schemas.chat import ChatCompletionRequest
 from octavo.api.schemas.response_format import (
@@ -23,6 +24,7 @@ from octavo.constraints import (
     grammar_part,
     regex_part,
     schema_part,
+    text_with_calls_grammar,
 )
 from octavo.core.channels import ChannelFormat
 from octavo.core.grammar import ANY_TEXT, Grammar
@@ -31,6 +33,7 @@ from octavo.core.tools import ToolUse
 from octavo.core.vocabulary import Vocabulary
 from octavo.errors import InvalidRequest, UnsupportedGrammar
 from octavo.service import ServedModel
+from octavo.streaming.tool_formats import ToolFormat
 
 ConstrainedFormat = JsonObjectFormat | JsonSchemaFormat | RegexFormat | GrammarFormat
 
@@ -39,45 +42,51 @@ async def format_grammar(
     format: ResponseFormat | None, channels: ChannelFormat, vocabulary: Vocabulary, limits: Limits
 ) -> Grammar:
     """Raises UnsupportedGrammar."""
-    constraining = _constraining(format)
-    if constraining is None:
+    wanted = constraining(format)
+    if wanted is None:
         return ANY_TEXT
     return await _checked(
-        lambda: answer_grammar(_part(constraining), channels, vocabulary), "response_format", vocabulary, limits
+        lambda: answer_grammar(_part(wanted), channels, vocabulary), "response_format", vocabulary, limits
     )
 
 
 async def chat_grammar(
     wire: ChatCompletionRequest, use: ToolUse, channels: ChannelFormat, model: ServedModel, limits: Limits
 ) -> Grammar:
-    """Where calls may be made beside a response_format, the answer is the one or the other.
-
-    Raises UnsupportedGrammar, and InvalidRequest for a response_format where the answer must be a call.
-    """
-    vocabulary, format = model.tokenizer.vocabulary, _constraining(wire.response_format)
+    """Raises UnsupportedGrammar, and InvalidRequest for a response_format where the answer must be a call."""
+    vocabulary = model.tokenizer.vocabulary
     if not use.tools:
-        return await format_grammar(format, channels, vocabulary, limits)
-    syntax, max_calls = model.tool_format.syntax, MAX_CALLS if use.is_parallel else 1
+        return await format_grammar(wire.response_format, channels, vocabulary, limits)
+    field = "response_format" if constraining(wire.response_format) and not use.is_forced else wire.functions_field
+    make = _with_calls(constraining(wire.response_format), use, channels, model.tool_format, vocabulary)
+    return ANY_TEXT if make is None else await _checked(make, field, vocabulary, limits)
+
+
+def constraining(format: ResponseFormat | None) -> ConstrainedFormat | None:
+    """The format, unless any text has it."""
+    return None if isinstance(format, TextFormat) else format
+
+
+def _with_calls(
+    format: ConstrainedFormat | None,
+    use: ToolUse,
+    channels: ChannelFormat,
+    tool_format: ToolFormat,
+    vocabulary: Vocabulary,
+) -> Callable[[], Grammar] | None:
+    """How the grammar of an answer is made in which there may or must be calls; None where it may be anything."""
+    syntax, trigger, max_calls = tool_format.syntax, tool_format.trigger, MAX_CALLS if use.is_parallel else 1
     if use.is_forced:
         _check_alone(format)
-        return await _checked(
-            lambda: calls_grammar(syntax, use.tools, channels, vocabulary, max_calls=max_calls),
-            wire.functions_field,
-            vocabulary,
-            limits,
+        return partial(calls_grammar, syntax, use.tools, channels, vocabulary, max_calls=max_calls)
+    if format is not None:
+        return lambda: answer_or_calls_grammar(
+            _part(format), syntax, use.tools, channels, vocabulary, max_calls=max_calls
         )
-    if format is None:
-        return ANY_TEXT
-    return await _checked(
-        lambda: answer_or_calls_grammar(_part(format), syntax, use.tools, channels, vocabulary, max_calls=max_calls),
-        "response_format",
-        vocabulary,
-        limits,
-    )
-
-
-def _constraining(format: ResponseFormat | None) -> ConstrainedFormat | None:
-    return None if isinstance(format, TextFormat) else format
+    if trigger and any(tool.is_strict for tool in use.tools):
+        tools = [tool if tool.is_strict else tool.without_parameters for tool in use.tools]
+        return partial(text_with_calls_grammar, trigger, syntax, tools, channels, vocabulary)
+    return None
 
 
 def _check_alone(format: ConstrainedFormat | None) -> None:

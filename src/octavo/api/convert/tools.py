@@ -10,7 +10,9 @@ def shown_tools(wire: ToolFields) -> tuple[Tool, ...]:
     """The tools that the prompt describes."""
     if wire.given_choice == "none":
         return ()
-    return tuple(Tool(function.name, function.definition) for function in wire.given_functions)
+    return tuple(
+        Tool(function.name, function.definition, is_strict=bool(function.strict)) for function in wire.given_functions
+    )
 
 
 def tool_use(wire: ToolFields, model: ServedModel) -> ToolUse:

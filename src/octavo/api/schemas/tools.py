@@ -8,15 +8,16 @@ from octavo.api.schemas.common import WireData, WireRequest, WireResponse
 
 
 class FunctionDefinition(WireRequest):
-    """strict: for the client's own use. Arguments that must be written are always valid under the parameters, and those
-    that the model chooses to write never need be."""
-
     name: str = Field(pattern="^[a-zA-Z0-9_-]{1,64}$")
     description: str | None = None
     parameters: dict[str, Any] | None = Field(
         None, description="JSON schema of the arguments; default: there are none."
     )
-    strict: bool | None = None
+    strict: bool | None = Field(
+        None,
+        description="Arguments of a call that the model chooses to make are valid under the parameters too, where the "
+        "model's format marks the beginning of a call. Those of a call that it must make always are.",
+    )
 
     @property
     def definition(self) -> WireData:

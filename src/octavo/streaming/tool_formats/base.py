@@ -21,6 +21,9 @@ class WrittenCall:
     arguments: str
 
 
+ReadCalls = Callable[[Reader, Tools], Reading[Sequence[WrittenCall]]]
+
+
 @dataclass(frozen=True, slots=True)
 class ToolFormat:
     """How a model family writes calls.
@@ -28,21 +31,30 @@ class ToolFormat:
     signs: texts that together are found in the sources of this format's chat templates alone.
     starts: texts with which calls begin. They are looked for in the channel that `channel` names; those of line_starts
         count only where nothing but white space is before them in their line.
-    read: reads all the calls that begin with a start, the start included, up to where other text may follow.
-        Raises NotACall; then the text is what it says. Calls may be complete without their end markers, where the text
-        ends: a token that ends the generation is not part of it.
+    read: reads all the calls that begin with a start, the start included, up to where other text may follow; none where
+        that is only a heading of text. Raises NotACall; then the text is what it says. Calls may be complete without
+        their end markers, where the text ends: a token that ends the generation is not part of it.
     markers: further texts that a control token may stand for, beside the starts and the syntax.
     syntax: how a call is written that has to be made.
+    read_opening: as read, for what an answer begins with where the prompt ends with a start.
     """
 
     name: str
     signs: tuple[str, ...]
     starts: tuple[str, ...]
-    read: Callable[[Reader, Tools], Reading[Sequence[WrittenCall]]]
+    read: ReadCalls
     syntax: CallSyntax
     markers: tuple[str, ...] = ()
     line_starts: frozenset[str] = frozenset()
     channel: Channel = Channel.ANSWER
+    read_opening: ReadCalls | None = None
+
+    @property
+    def trigger(self) -> str:
+        """What a call begins with in its syntax and no other text does; empty where there is nothing of the kind."""
+        first = self.syntax.opening + self.syntax.begin
+        starts = [start for start in self.starts if first.startswith(start) and start not in self.line_starts]
+        return max(starts, key=len, default="") if self.channel is Channel.ANSWER else ""
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -51,17 +63,18 @@ class ToolFormat:
 
 
 def call_of(name: Any, arguments: Any, tools: Tools) -> WrittenCall:
-    """Raises NotACall where nothing of that name may be called, or where the arguments are no object.
+    """Raises NotACall where nothing of that name may be called, or where the arguments are no JSON object.
 
     An object that is written as a string is taken for what it says, and no arguments for none.
     """
-    if isinstance(arguments, str):
-        try:
-            arguments = json.loads(arguments)
-        except ValueError as error:
-            raise NotACall from error
-    if arguments is None:
-        arguments = {}
-    if not isinstance(name, str) or name not in tools or not isinstance(arguments, dict):
+    if not isinstance(name, str) or name not in tools:
         raise NotACall
-    return WrittenCall(name, json.dumps(arguments, ensure_ascii=False))
+    try:
+        value = json.loads(arguments) if isinstance(arguments, str) else {} if arguments is None else arguments
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+        text.encode()
+    except (ValueError, RecursionError) as error:  # infinities, and halves of surrogate pairs
+        raise NotACall from error
+    if not isinstance(value, dict):
+        raise NotACall
+    return WrittenCall(name, text)

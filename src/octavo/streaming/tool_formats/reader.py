@@ -6,7 +6,8 @@ the text were there, and gives the same calls however the text is cut into piece
 
 import json
 import re
-from collections.abc import Collection, Generator
+from collections.abc import Collection, Generator, Mapping
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -16,10 +17,31 @@ Reading = Generator[None, None, T]
 
 MAX_DEPTH = 64
 SPACE = re.compile(r"\s*")
-_IN_STRING = re.compile(r'[^"\\]*')
-_BETWEEN_STRINGS = re.compile(r"[\s:,0-9+\-.eEtrufalsn]*")
-_SCALAR = re.compile(r"[0-9+\-.eEtrufalsn]*")
-_CLOSING = {"{": "}", "[": "]"}
+_IN_STRING = {'"': re.compile(r'[^"\\]*'), "'": re.compile(r"[^'\\]*")}
+
+
+@dataclass(frozen=True, slots=True)
+class _Notation:
+    """Of which characters values are made. scalar: of those with neither quotes nor brackets."""
+
+    quotes: str
+    closing: Mapping[str, str]
+    scalar: re.Pattern[str]
+    between_strings: re.Pattern[str]
+
+
+_JSON = _Notation(
+    quotes='"',
+    closing={"{": "}", "[": "]"},
+    scalar=re.compile(r"[0-9+\-.eEtrufalsn]*"),
+    between_strings=re.compile(r"[\s:,0-9+\-.eEtrufalsn]*"),
+)
+_PYTHON = _Notation(
+    quotes="\"'",
+    closing={"{": "}", "[": "]", "(": ")"},
+    scalar=re.compile(r"[\w+\-.]*"),
+    between_strings=re.compile(r"[\s:,\w+\-.]*"),
+)
 
 
 class NotACall(Exception):
@@ -115,24 +137,25 @@ class Reader:
     def until(self, *ends: str) -> Reading[tuple[str, str]]:
         """The text before the first of the ends, and that end. Raises NotACall where the text ends before it.
 
-        None of the ends begins within another one.
+        None of the ends is part of another one.
         """
         first = re.compile("[^" + "".join({re.escape(end[0]) for end in ends}) + "]*")
         taken: list[str] = []
-        while True:
-            taken.append((yield from self.take(first)))
-            if not (yield from self.peek()):
-                raise NotACall
-            read = ""
-            while any(end.startswith(read) for end in ends):
-                if read in ends:
-                    return "".join(taken), read
-                character = yield from self.peek()
-                if not character or not any(end.startswith(read + character) for end in ends):
-                    break
-                self._advance(self._place + 1)
-                read += character
-            taken.append(read)
+        read = ""  # the longest end of the text that begins one of the ends
+        while read not in ends:
+            if not read:
+                taken.append((yield from self.take(first)))
+            read += yield from self._next()
+            place = next(at for at in range(len(read) + 1) if any(end.startswith(read[at:]) for end in ends))
+            taken.append(read[:place])
+            read = read[place:]
+        return "".join(taken), read
+
+    def _next(self) -> Reading[str]:
+        """The next character. Raises NotACall at the end of the text."""
+        if not (yield from self.peek()):
+            raise NotACall
+        return self._advance(self._place + 1)
 
     def json(self) -> Reading[Any]:
         """The JSON value that follows, of at most MAX_DEPTH levels. Raises NotACall where it is none.
@@ -146,35 +169,44 @@ class Reader:
         except ValueError as error:
             raise NotACall from error
 
+    def python(self) -> Reading[str]:
+        """The text of the Python literal that follows, as far as its brackets and quotes tell. Otherwise as json."""
+        start = len(self._parts)
+        yield from self._skip(_PYTHON)
+        return "".join(self._parts[start:])
+
     def skip_json(self) -> Reading[None]:
         """Read up to the end of what may be a JSON value. Raises NotACall where it certainly is none."""
+        return self._skip(_JSON)
+
+    def _skip(self, notation: _Notation) -> Reading[None]:
         open_brackets: list[str] = []
         while True:
             character = yield from self.peek()
-            if character == '"':
-                yield from self._string()
-            elif character in _CLOSING:
-                open_brackets.append(_CLOSING[character])
+            if character and character in notation.quotes:
+                yield from self._string(character)
+            elif character in notation.closing:
+                open_brackets.append(notation.closing[character])
                 self._advance(self._place + 1)
                 if len(open_brackets) > MAX_DEPTH:
                     raise NotACall
             elif open_brackets and character == open_brackets[-1]:
                 open_brackets.pop()
                 self._advance(self._place + 1)
-            elif not (yield from self.take(_BETWEEN_STRINGS if open_brackets else _SCALAR)):
+            elif not (yield from self.take(notation.between_strings if open_brackets else notation.scalar)):
                 raise NotACall
             if not open_brackets:
                 return
 
-    def _string(self) -> Reading[None]:
+    def _string(self, quote: str) -> Reading[None]:
         self._advance(self._place + 1)
         while True:
-            yield from self.take(_IN_STRING)
+            yield from self.take(_IN_STRING[quote])
             character = yield from self.peek()
             if not character:
                 raise NotACall
             self._advance(self._place + 1)
-            if character == '"':
+            if character == quote:
                 return
             if not (yield from self.peek()):  # what a backslash escapes
                 raise NotACall

@@ -1,0 +1,43 @@
+"""Command R and R+:
+
+Action:
+```json
+[
+    {
+        "tool_name": "get_weather",
+        "parameters": {"city": "Paris"}
+    }
+]```
+"""
+
+from collections.abc import Sequence
+
+from octavo.core.tools import CallSyntax
+from octavo.streaming.tool_formats import bare
+from octavo.streaming.tool_formats.base import ToolFormat, Tools, WrittenCall
+from octavo.streaming.tool_formats.reader import Reader, Reading
+
+START = "Action:"
+
+
+def read(reader: Reader, tools: Tools) -> Reading[Sequence[WrittenCall]]:
+    yield from reader.literal(START)
+    yield from reader.space()
+    return (yield from bare.read(reader, tools))
+
+
+COMMAND_R_PLUS = ToolFormat(
+    name="command-r-plus",
+    signs=("json-formatted list of actions",),
+    starts=(START,),
+    line_starts=frozenset({START}),
+    read=read,
+    syntax=CallSyntax(
+        opening=f"{START}\n```json\n[\n",
+        begin='    {\n        "tool_name": "',
+        middle='",\n        "parameters": ',
+        end="\n    }",
+        separator=",\n",
+        closing="\n]```",
+    ),
+)
