@@ -79,7 +79,7 @@ mistralai-Ministral-3-14B-Reasoning-2512       [THINK]                       ans
 mistralai-Mistral-Nemo-Instruct-2407           -                             answer     answer     answer
 moonshotai-Kimi-K2                             -                             answer     answer     answer
 muse-glimmer                                   to=self<|message|>            hidden     hidden     hidden
-openai-gpt-oss-120b                            <|channel|>analysis<|message|> hidden     hidden     hidden
+openai-gpt-oss-120b                            <|channel|>analysis<|message|>  hidden     hidden     hidden
 openbmb-MiniCPM5-1B                            <think>                       answer     reasoning  answer
 poolside-Laguna-S-2.1                          <think>                       reasoning  reasoning  answer
 poolside-Laguna-XS-2.1                         <think>                       answer     reasoning  answer

@@ -1,6 +1,6 @@
 """Objects that facts allow, as alternatives of a rule.
 
-Members come in the order in which the schema names them, before those that it does not name.
+Members come in the order in which the schema names them, before those that it does not name, if it speaks of such.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,7 +23,7 @@ from octavo.constraints.schema.possible import allows
 from octavo.constraints.schema.punctuation import CLOSE_OBJECT, COLON, COMMA, OPEN_OBJECT
 from octavo.constraints.schema.rules import Alternative, Repeat
 from octavo.constraints.schema.scope import Scope
-from octavo.constraints.schema.strings import regex_of, spelled_literals, string_symbols
+from octavo.constraints.schema.strings import matching, spelled_literals, string_symbols
 from octavo.constraints.schema.values import spelled_value
 
 MAX_PATTERNS = 4
@@ -69,6 +69,14 @@ class _Objects:
             following = [self._state(name, count, following) for count in range(self.last + 1)]
         return following[0]
 
+    @property
+    def _names_others(self) -> bool:
+        """Whether members that the schema does not name are wanted: where it speaks of them, or names none at all.
+
+        Elsewhere they are valid too, but models that may invent members do so without end.
+        """
+        return not self.members or any(group.is_complete or group.matching for group in self._groups)
+
     def _names(self) -> list[str]:
         declared = [name for group in self._groups for name, _ in group.named]
         return list(dict.fromkeys([*declared, *(fact.name for fact in of_type(self._facts, Required))]))
@@ -106,7 +114,7 @@ class _Objects:
         alternatives: list[Alternative] = [()] if needed == 0 else []
         if needed > 1:
             self._scope.note("minProperties with so few named properties is not supported.")
-        elif room is None or room > 0:
+        elif (needed or self._names_others) and (room is None or room > 0):
             alternatives.append(self._others(count, None if room is None else room - 1))
         return self._scope.rules.rule(alternatives)
 
@@ -132,7 +140,7 @@ class _Objects:
         if named:
             conditions.append(f"~{spelled_literals(named)}")
         for pattern, hit in zip(patterns, hits, strict=True):
-            conditions.append(("" if hit else "~") + regex_of(f'"{pattern.spelled}"'))
+            conditions.append(matching(pattern, holds=hit))
         goals = self._scope.book.simplified(together(fact.goals for fact in of_type(self._facts, Names)))
         for one in self._scope.book.cases(goals):
             if "string" in one.kinds:
