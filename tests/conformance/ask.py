@@ -6,10 +6,9 @@ from typing import Any
 
 import httpx
 
+from conformance.calls import ToldCall, Wire, calls_of
 from support.bad_inputs import CHAT, COMPLETIONS
 from support.checks import check_error, strict_json
-
-Wire = dict[str, Any]
 
 __all__ = ["CHAT", "COMPLETIONS", "Asker", "Told", "Wire", "fold", "said_by", "told"]
 
@@ -20,6 +19,7 @@ class Told:
 
     text: str
     reasoning: str
+    calls: tuple[ToldCall, ...]
     finish_reason: str | None
     logprobs: dict[str, list[Any]]
 
@@ -98,6 +98,7 @@ def _joined(choices: list[Wire]) -> Told:
     return Told(
         text="".join(map(said_by, choices)),
         reasoning="".join(str(_message(choice).get("reasoning_content") or "") for choice in choices),
+        calls=calls_of(map(_message, choices)),
         finish_reason=choices[-1]["finish_reason"],
         logprobs=lists,
     )

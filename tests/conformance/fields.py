@@ -31,11 +31,16 @@ REQUEST_FIELDS = (
     "suffix",
     "chat_template_kwargs",
     "reasoning_effort",
+    "response_format",
+    "tools",
+    "tool_choice",
     "parallel_tool_calls",
+    "functions",
+    "function_call",
     "user",
 )
 
-LATER_FIELDS = ("response_format", "tools", "tool_choice", "peft", "log_prompt", "image_url")
+LATER_FIELDS = ("peft", "log_prompt", "image_url")
 """Refused by this version where they ask for something, rather than ignored."""
 
 RESPONSE_FIELDS = (
@@ -46,6 +51,7 @@ RESPONSE_FIELDS = (
     "choices",
     "finish_reason",
     "reasoning_content",
+    "tool_calls",
     "usage",
     "error",
 )

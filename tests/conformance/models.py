@@ -63,7 +63,11 @@ class GivenTokenizer:
     vocabulary: Vocabulary
 
     async def encode(self, fragments: Sequence[Fragment]) -> tuple[int, ...]:
-        return tuple(chain.from_iterable((part,) if isinstance(part, int) else part.encode() for part in fragments))
+        parts = ((part,) if isinstance(part, int) else self.encode_text(part) for part in fragments)
+        return tuple(chain.from_iterable(parts))
+
+    def encode_text(self, text: str) -> Sequence[int]:
+        return tuple(text.encode())
 
 
 def vocabulary_of(pieces: Sequence[bytes], *, infill: InfillTokens | None = None) -> Vocabulary:

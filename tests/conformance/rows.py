@@ -13,16 +13,19 @@ PROMPTS = "Prompt shapes, order, n, best_of"
 SAMPLING = "logit_bias, seed, edges of sampling"
 USAGE = "Usage in streams"
 TOOLS = "Tools"
+STRUCTURED = "Structured output"
 VALIDATION = "Validation, null, unknown fields, messages, context"
 ENDINGS = "Disconnect, special tokens, suffix, reasoning"
 SECOND = "Added on a second pass"
 
 REPOSITORIES = {
     "LocalAI": "mudler/LocalAI",
+    "TGI": "huggingface/text-generation-inference",
     "TensorRT-LLM": "NVIDIA/TensorRT-LLM",
     "ds4": "antirez/ds4",
     "dynamo": "ai-dynamo/dynamo",
     "ik_llama.cpp": "ikawrakow/ik_llama.cpp",
+    "instructor": "567-labs/instructor",
     "litellm": "BerriAI/litellm",
     "llama-cpp-python": "abetlen/llama-cpp-python",
     "llama.cpp": "ggml-org/llama.cpp",
@@ -37,7 +40,9 @@ REPOSITORIES = {
     "smolagents": "huggingface/smolagents",
     "tabbyAPI": "theroyallab/tabbyAPI",
     "transformers": "huggingface/transformers",
+    "unsloth": "unslothai/unsloth",
     "vllm": "vllm-project/vllm",
+    "xgrammar": "mlc-ai/xgrammar",
 }
 """Short names; a repository that is not here is written in full."""
 
@@ -182,7 +187,54 @@ ROWS: dict[int, Row] = dict(
             "llama-cpp-python#1640",
             "vllm#7299",
         ),
+        _row(
+            76,
+            TOOLS,
+            "llama.cpp put a call's id into `function`, and repeated its name in each delta",
+            "llama.cpp#13774",
+            "llama.cpp#13800",
+        ),
+        _row(77, TOOLS, "Ollama gave every call of an answer the index 0", "ollama#15457"),
+        _row(
+            79,
+            TOOLS,
+            "vLLM failed on ids that were not nine characters long, as Mistral's template demands",
+            "vllm#9019",
+        ),
+        _row(80, TOOLS, "llama.cpp took a named tool_choice for auto", "llama.cpp#26535"),
+        _row(
+            82,
+            TOOLS,
+            "llama.cpp and Unsloth dropped tools without a word where the template has none",
+            "llama.cpp#27129",
+            "unsloth#10314",
+        ),
+        _row(83, TOOLS, "TGI took auto for required", "TGI#2549"),
+        _row(85, TOOLS, 'SGLang said "stop" after a call', "sglang#2877"),
+        _row(86, TOOLS, 'vLLM said "tool_calls" with an empty list of them', "vllm#53255"),
+        _row(
+            88, TOOLS, 'vLLM said "tool_calls" of a streamed call that max_tokens had cut', "vllm#46303", "vllm#47963"
+        ),
         _row(89, TOOLS, 'Ollama sent the finish reason "" on ordinary chunks', "ollama#4357"),
+        _row(91, STRUCTURED, "XGrammar ignored bounds of integers and of arrays", "xgrammar#192"),
+        _row(92, STRUCTURED, "vLLM ignored maxLength beside a pattern", "vllm#45592"),
+        _row(94, STRUCTURED, "llama.cpp failed on `$ref`", "llama.cpp#8073", "llama.cpp#16790"),
+        _row(
+            95,
+            STRUCTURED,
+            "llama.cpp left out exclusiveMinimum and uniqueItems, and forbade keys that a schema allows",
+            "llama.cpp#7789",
+            "llama.cpp#8180",
+        ),
+        _row(
+            97,
+            STRUCTURED,
+            "llama.cpp answered with free text where it could not make a grammar",
+            "llama.cpp#19051",
+            "llama.cpp#24097",
+        ),
+        _row(98, STRUCTURED, "vLLM wrote digits without end for the schema `{}`", "vllm#52011"),
+        _row(100, STRUCTURED, "instructor could not tell JSON that max_tokens had cut", "instructor#276"),
         _row(101, VALIDATION, "vLLM's engine died of an empty prompt", "vllm#7283", "vllm#7632", "vllm#1130"),
         _row(103, VALIDATION, "SGLang answered 500 where the template has no system role", "sglang#892", "sglang#1342"),
         _row(104, VALIDATION, "vLLM failed on two user messages in a row", "vllm#6862"),

@@ -21,14 +21,13 @@ there, named by what must hold. **Others** are rows of `tests/conformance/rows.p
 field of other servers, each with its link. They say what was reported, not how those servers are today. A line without
 one is there because the API has the field.
 
-Not there yet, and refused with 422 where a request asks for it rather than ignored: {later};
-`tool_choice` beyond `none` and `auto`; `response_format` beyond `{{"type": "text"}}`.
+Not there yet, and refused with 422 where a request asks for it rather than ignored: {later}.
 """
 
 
 def render(checks: Iterable[Check], results: Mapping[str, str]) -> str:
     """The whole document. results: by the name of the test; a check without one was not run."""
-    later = ", ".join(f"`{field}`" for field in LATER_FIELDS if field not in ("tool_choice", "response_format"))
+    later = ", ".join(f"`{field}`" for field in LATER_FIELDS)
     checks = list(checks)
     parts = [INTRODUCTION.format(later=later), count(checks, results) + "\n"]
     for section, group in groupby(checks, lambda check: check.section):

@@ -5,14 +5,22 @@ from itertools import permutations
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 
+from api.calling import ONE_CALL, TOOLS
 from conformance.ask import CHAT, COMPLETIONS, Wire, fold, told
 from conformance.checks import conforms
-from conformance.models import babbling, saying
+from conformance.models import GivenModel, babbling, saying
 from conformance.served import served
+from support.checks import strict_json
 
 BOTH = pytest.mark.parametrize("path", [COMPLETIONS, CHAT])
-SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}}
+SCHEMA = {
+    "type": "object",
+    "properties": {"a": {"type": "integer"}},
+    "required": ["a"],
+    "additionalProperties": False,
+}
 
 
 @conforms("response_format", rows=(125,))
@@ -21,16 +29,19 @@ SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}}
     "response_format",
     [
         {"type": "json_object", "schema": SCHEMA},
-        {"type": "json_object"},
         {"type": "json_schema", "json_schema": {"name": "x", "schema": SCHEMA, "strict": True}},
+        {"type": "json_schema", "json_schema": {"name": "x", "schema": SCHEMA, "strict": False}},
+        {"type": "json_schema", "json_schema": {"schema": SCHEMA}},
     ],
-    ids=lambda value: str(value)[:40],
+    ids=str,
 )
-async def test_a_schema_is_never_dropped_without_a_word(path: str, response_format: Wire) -> None:
+async def test_a_schema_is_kept_to_in_whichever_shape_it_is_given(path: str, response_format: Wire) -> None:
     async with served(saying("Sure! Here is your JSON.")) as server:
-        await server.refused(path, 422, "response_format", response_format=response_format)
-        assert not server.requests
-        assert (await server.told(path, response_format={"type": "text"})).finish_reason == "stop"
+        answer = await server.told(path, response_format=response_format, max_tokens=200)
+        free = await server.told(path, response_format={"type": "text"})
+    assert answer.finish_reason == "stop"
+    Draft202012Validator(SCHEMA).validate(strict_json(answer.text))
+    assert free.text == "Sure! Here is your JSON."
 
 
 @conforms("stop", rows=(127,))
@@ -52,13 +63,35 @@ async def test_one_stop_string_may_begin_with_another(stops: tuple[str, ...], pi
 
 @conforms("logprobs", "top_logprobs", "stream", "tools", "tool_choice", rows=(128,))
 @pytest.mark.parametrize(
-    "tools", [{"tools": []}, {"tools": [], "tool_choice": "none"}, {"tool_choice": "auto"}], ids=str
+    "tools",
+    [
+        {"tools": []},
+        {"tools": [], "tool_choice": "none"},
+        {"tool_choice": "auto"},
+        {"tools": TOOLS},
+        {"tools": TOOLS, "tool_choice": "none"},
+    ],
+    ids=lambda tools: str(tools)[:40],
 )
 async def test_a_stream_may_have_log_probabilities_beside_the_fields_of_tools(tools: Wire) -> None:
-    async with served(saying("AB", "CD")) as server:
+    async with served(saying("AB", "CD", context_length=2000)) as server:
         answer = await server.told(CHAT, logprobs=True, top_logprobs=2, **tools)
     assert answer.tokens == ["AB", "CD", "<|end|>"]
     assert [len(entry["top_logprobs"]) for entry in answer.entries] == [2, 2, 2]
+
+
+@conforms("logprobs", "tool_calls", "tool_choice", rows=(128,))
+@pytest.mark.parametrize(
+    ("choice", "model"),
+    [("auto", saying(ONE_CALL, context_length=2000)), ("required", babbling(context_length=2000))],
+    ids=["auto", "required"],
+)
+async def test_calls_may_be_streamed_beside_log_probabilities(choice: str, model: GivenModel) -> None:
+    async with served(model) as server:
+        answer = await server.told(CHAT, logprobs=True, top_logprobs=2, tools=TOOLS, tool_choice=choice)
+    assert answer.finish_reason == "tool_calls"
+    assert {call.name for call in answer.calls} <= {"get_weather", "get_time"}
+    assert answer.calls
 
 
 @conforms("n", "choices", rows=(130,))

@@ -18,9 +18,7 @@ ALTERNATING = (
     "{{ message.content }}{% endfor %}:"
 )
 """As those of Gemma and Mistral."""
-NAMING = (
-    "{% for message in messages %}({{ message.name }}/{{ message.tool_call_id }}){{ message.content }}{% endfor %}:"
-)
+NAMING = "{% for message in messages %}({{ message.name }}){{ message.content }}{% endfor %}:"
 
 
 def user(content: Any, **fields: Any) -> Wire:
@@ -97,9 +95,7 @@ async def test_unknown_fields_are_accepted_and_named_and_a_name_reaches_the_temp
         response = await server.send(CHAT, messages=[user("Hi", name="ann", weight=1)], store=True)
     assert response.status_code == 200
     assert set(response.headers["x-octavo-ignored"].split(", ")) == {"store", "messages.weight"}
-    assert await prompt_of(NAMING, user("Hi", name="ann")) == "(ann/)Hi:"
-    tool = {"role": "tool", "content": "22", "tool_call_id": "c1"}
-    assert await prompt_of(NAMING, user("Hi"), tool) == "(/)Hi(/c1)22:"
+    assert await prompt_of(NAMING, user("Hi", name="ann"), user("Ho")) == "(ann)Hi()Ho:"
 
 
 @conforms("error", rows=(107,))

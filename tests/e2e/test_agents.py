@@ -3,9 +3,11 @@
 The model is small, so what is asserted is what the server promises: answers of the right form, whatever they say.
 """
 
+from collections.abc import AsyncIterator, Iterator
 from datetime import date
 from typing import Literal
 
+import httpx
 import pytest
 from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage, ToolMessage
 from langchain_core.tools import tool
@@ -19,7 +21,7 @@ from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
 from pydantic_ai.usage import UsageLimits
 
-from support.processes import Server
+from support.processes import SECONDS, Server
 
 from .wire import MODEL
 
@@ -57,18 +59,35 @@ def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def chat(server: Server) -> ChatOpenAI:
-    return ChatOpenAI(model=MODEL, base_url=f"{server.url}/v1", api_key=KEY, temperature=0, max_tokens=400, seed=1)
+async def http_client() -> AsyncIterator[httpx.AsyncClient]:
+    async with httpx.AsyncClient(timeout=SECONDS) as client:
+        yield client
 
 
 @pytest.fixture
-def openai_client(server: Server) -> OpenAI:
-    return OpenAI(base_url=f"{server.url}/v1", api_key=KEY, max_retries=0)
+def chat(server: Server, http_client: httpx.AsyncClient) -> Iterator[ChatOpenAI]:
+    with httpx.Client(timeout=SECONDS) as client:
+        yield ChatOpenAI(
+            model=MODEL,
+            base_url=f"{server.url}/v1",
+            api_key=KEY,
+            temperature=0,
+            max_tokens=400,
+            seed=1,
+            http_client=client,
+            http_async_client=http_client,
+        )
 
 
 @pytest.fixture
-def agent_model(server: Server) -> OpenAIChatModel:
-    client = AsyncOpenAI(base_url=f"{server.url}/v1", api_key=KEY, max_retries=0)
+def openai_client(server: Server) -> Iterator[OpenAI]:
+    with OpenAI(base_url=f"{server.url}/v1", api_key=KEY, max_retries=0) as client:
+        yield client
+
+
+@pytest.fixture
+def agent_model(server: Server, http_client: httpx.AsyncClient) -> OpenAIChatModel:
+    client = AsyncOpenAI(base_url=f"{server.url}/v1", api_key=KEY, max_retries=0, http_client=http_client)
     return OpenAIChatModel(MODEL, provider=OpenAIProvider(openai_client=client))
 
 

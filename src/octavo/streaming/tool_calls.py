@@ -205,9 +205,12 @@ class ForcedCalls:
         return settled
 
     def flush(self) -> list[Segment]:
+        """A call that was cut before its name is known is hidden: it was no text."""
+        is_within = self._reading is not None
         self._reader.feed("")
         self._reader.end()
-        return self._read_on()
+        settled = self._read_on()
+        return [(Channel.HIDDEN, text) for _, text in settled] if is_within else settled
 
     def _part(self, text: str) -> list[Segment]:
         if self._reading is None:
