@@ -108,16 +108,19 @@ async def measure(command: ServerCommand, model: str, tool_choices: Sequence[str
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.tool_calls", description=__doc__)
     parser.add_argument("--model", type=Path, help="a .gguf file (default: the model of the demo extra)")
+    parser.add_argument("--threads", default="2", help="of the server's engine")
     parser.add_argument("--peer", action="store_true", help="measure llama-server, which knows auto only as we do")
     options = parser.parse_args()
     model: Path = options.model or demo_model()
     name = model.name.removesuffix(".gguf")
     if options.peer:
-        flags = ("--jinja",)
+        flags = ("--jinja", "-t", options.threads)
         command = llama_server(build_llama_server(), model, "defaults", NUM_STREAMS, CONTEXT, flags)
         choices = ["auto"]
     else:
-        command = octavo(model, ("--ctx", str(CONTEXT), "--slots", str(NUM_STREAMS))).command(NUM_STREAMS)
+        command = octavo(
+            model, ("--ctx", str(CONTEXT), "--slots", str(NUM_STREAMS), "--threads", options.threads)
+        ).command(NUM_STREAMS)
         choices = ["auto", "required"]
     folder = PEERS / "logs"
     folder.mkdir(parents=True, exist_ok=True)
