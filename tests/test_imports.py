@@ -34,6 +34,8 @@ ROWS: dict[str, tuple[str, ...]] = {
     "telemetry": ("core",),
     "service": ("core", "prompting", "constraints", "streaming", "engine.base", "telemetry"),
     "api": ("service", "telemetry", "core"),
+    "api.app": ("api", "service", "telemetry", "core", "constraints"),
+    "api.context": ("service", "telemetry", "core", "constraints"),
     "api.convert": ("api", "service", "telemetry", "core", "prompting", "constraints", "streaming.tool_formats"),
     "cli": (EVERYTHING,),
     "__main__": ("cli",),

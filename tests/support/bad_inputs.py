@@ -377,6 +377,8 @@ def _single_cases(model: str) -> Iterator[BadInput]:
     yield BadInput("ids beyond the context", 400, "prompt", body=_object(model=model, prompt=[1] * 200_000).encode())
     body = _object(model=model, messages=[_user("x y " * 500_000)]).encode()
     yield BadInput("messages beyond the context", 400, "messages", path=CHAT, body=body)
+    body = _object(model=model, messages=[_user("x")] * 10_001).encode()
+    yield BadInput("10001 messages", 422, "messages", path=CHAT, body=body)
     yield BadInput(
         "100000 bad messages", 422, "messages", path=CHAT, body=_object(model=model, messages=[1] * 100_000).encode()
     )

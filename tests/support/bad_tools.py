@@ -31,6 +31,7 @@ _BAD_FUNCTIONS = (
     f'{{"name": "f", "parameters": {deep_schema(33)}}}',
 )
 _MANY = [{"name": f"f{index}"} for index in range(129)]
+_LARGE = [{"name": f"f{index}", "parameters": {"const": "x" * 60_000}} for index in range(18)]
 _TWINS = [{"name": "f"}, {"name": "g"}, {"name": "f"}]
 
 
@@ -56,6 +57,7 @@ BAD_TOOL_FIELDS = {
         *(f'[{{"type": "function", "function": {function}}}]' for function in _BAD_FUNCTIONS),
         _tools(*_TWINS),
         _tools(*_MANY),
+        _tools(*_LARGE),
     ),
     "tool_choice": (
         "1",
@@ -85,6 +87,7 @@ BAD_TOOL_FIELDS = {
         *(f"[{function}]" for function in _BAD_FUNCTIONS),
         json.dumps(_TWINS),
         json.dumps(_MANY),
+        json.dumps(_LARGE),
     ),
     "function_call": ("1", "true", "[]", "{}", '"required"', '{"name": null}', '{"name": 1}', '{"name": "f"}'),
 }
@@ -126,7 +129,6 @@ def _allowed(mode: str, *tools: Any) -> dict[str, Any]:
 
 _TOOLS = [_named("f")]
 _FUNCTIONS = [{"name": "f"}]
-_JSON = {"type": "json_object"}
 
 BAD_TOGETHER = (
     ("tool_choice", _fields(tools=[], tool_choice="required")),
@@ -143,7 +145,5 @@ BAD_TOGETHER = (
     ("function_call", _fields(tool_choice="none", function_call="none")),
     ("function_call", _fields(functions=_FUNCTIONS, function_call={"name": "g"})),
     ("function_call", _fields(functions=[], function_call={"name": "f"})),
-    ("response_format", _fields(tools=_TOOLS, tool_choice="required", response_format=_JSON)),
-    ("response_format", _fields(functions=_FUNCTIONS, function_call={"name": "f"}, response_format=_JSON)),
 )
 """The field at fault, and fields that do not go together."""

@@ -8,6 +8,7 @@ from typing import Self
 from llguidance import LLMatcher, LLTokenizer, TokenizerWrapper
 
 from octavo.constraints import schema_part
+from octavo.constraints.library import PARSER_LIMITS
 from octavo.core.grammar import Grammar
 
 END = 256
@@ -31,7 +32,7 @@ class Language:
     """A compiled grammar over bytes. Raises ValueError where it is none."""
 
     def __init__(self, grammar: Grammar) -> None:
-        self._start = LLMatcher(_tokenizer(), grammar.definition, log_level=_NO_LOG)
+        self._start = LLMatcher(_tokenizer(), grammar.definition, log_level=_NO_LOG, limits=PARSER_LIMITS)
         if self._start.is_error():
             raise ValueError(self._start.get_error().partition("<state>")[0].strip())
 

@@ -9,10 +9,10 @@ from support.json_schema_judge import FORMATS
 
 TYPES = ("object", "array", "string", "number", "integer", "boolean", "null")
 NAMES = st.sampled_from(("a", "b", "ab", "c d"))
-PATTERNS = st.sampled_from(("^a", "b$", "^[ab]*$", "a|b", "^.{2}$", "[^a]", r"^\d+$"))
+PATTERNS = st.sampled_from(("^a", "b$", "^[ab]*$", "a|b", "^.{2}$", "[^a]", r"^\d+$", r"\s", r"^\S*$", r"^\w*$", r"\D"))
 COUNTS = st.integers(0, 3)
-LIMITS = st.integers(-3, 12) | st.sampled_from((0.5, -1.5, 2.0))
-SCALARS = LIMITS | st.sampled_from((None, True, False, "", "a", "b", "ab", "abc"))
+LIMITS = st.integers(-3, 12) | st.sampled_from((0.5, -1.5, 2.0, 0.3, 1e-20))
+SCALARS = LIMITS | st.sampled_from((None, True, False, "", "a", "b", "ab", "abc", "a\n", "\u00a0", "²"))
 VALUES = SCALARS | st.lists(SCALARS, max_size=2) | st.dictionaries(NAMES, SCALARS, max_size=2)
 
 PLAIN: dict[str, st.SearchStrategy[Any]] = {

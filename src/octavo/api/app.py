@@ -19,6 +19,7 @@ from octavo.api.routes.metrics import add_metrics
 from octavo.api.routes.models import add_models
 from octavo.api.routes.pages import add_pages
 from octavo.api.routes.tokenize import add_tokenize
+from octavo.constraints import GrammarMaker
 from octavo.core.limits import Limits
 from octavo.errors import OctavoError
 from octavo.service import GenerationService, ModelRegistry
@@ -31,7 +32,7 @@ def create_app(
     *, models: ModelRegistry, service: GenerationService, metrics: Metrics, limits: Limits, is_strict: bool
 ) -> FastAPI:
     """The application; it starts and stops nothing. is_strict: unknown fields are errors."""
-    context = ApiContext(models, service, metrics, limits, is_strict)
+    context = ApiContext(models, service, metrics, limits, GrammarMaker(limits.max_compile_time), is_strict)
     app = FastAPI(
         title="Octavo",
         version=version("octavo"),

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from octavo.constraints import GrammarMaker
 from octavo.core.limits import Limits
 from octavo.service import GenerationService, ModelRegistry
 from octavo.telemetry import Metrics
@@ -15,4 +16,5 @@ class ApiContext:
     service: GenerationService
     metrics: Metrics
     limits: Limits
+    grammars: GrammarMaker
     is_strict: bool

@@ -9,16 +9,20 @@ from octavo.constraints.grammars import (
     calls_grammar,
     text_with_calls_grammar,
 )
+from octavo.constraints.maker import GrammarMaker, Recipe, compiling_thread
 from octavo.constraints.parts import Part, any_object_part, grammar_part, regex_part, schema_part
 
 __all__ = [
     "MAX_CALLS",
+    "GrammarMaker",
     "Part",
+    "Recipe",
     "answer_grammar",
     "answer_or_calls_grammar",
     "any_object_part",
     "calls_grammar",
     "check_grammar",
+    "compiling_thread",
     "grammar_part",
     "regex_part",
     "schema_part",

@@ -62,8 +62,9 @@ def text_with_calls_grammar(
     trigger: what syntax.opening and syntax.begin, joined, begin with.
     """
     first = spelled((syntax.opening + syntax.begin).removeprefix(trigger), vocabulary)
+    opening = _opening(channels, vocabulary)
     rules = [
-        f"start: (trigger {first} calls)* ANY_TEXT",
+        f"start: {f'({opening})?' if opening else ''} (trigger {first} calls)* ANY_TEXT",
         f"ANY_TEXT: {ANY_TEXT}",
         *spelled_until(trigger, vocabulary, rule="trigger"),
         *_calls(syntax, tools, vocabulary, max_calls=MAX_CALLS),

@@ -2,10 +2,15 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import count, islice
 
-from llguidance import LLTokenizer, TokenizerWrapper
+from llguidance import LLParserLimits, LLTokenizer, TokenizerWrapper
 
-from octavo.core.vocabulary import Vocabulary
+from octavo.core.vocabulary import Vocabulary, VocabularyKey
+
+PARSER_LIMITS = LLParserLimits(max_items_in_row=16_384)
+"""An optional property of an object takes three items, and all members that may come next are in one row."""
 
 EncodeText = Callable[[str], Sequence[int]]
 """Tokens of a text, in the calling thread, which may be any."""
@@ -31,9 +36,15 @@ def library_tokenizer(vocabulary: Vocabulary, encode: EncodeText) -> LLTokenizer
 
 
 def small_tokenizer(vocabulary: Vocabulary) -> LLTokenizer:
-    """For compiling only: the control tokens, and single bytes in place of all texts."""
+    """For compiling only: the control tokens, and single bytes in place of texts. Kept for the last vocabularies."""
+    return _small_tokenizer(VocabularyKey(vocabulary))
+
+
+@lru_cache(maxsize=4)
+def _small_tokenizer(key: VocabularyKey) -> LLTokenizer:
+    vocabulary = key.vocabulary
     names = vocabulary.control_texts
-    free = [token for token in range(vocabulary.size + 256) if token not in names][:256]
+    free = list(islice((token for token in count() if token not in names), 256))
     pieces = [b""] * max(vocabulary.size, free[-1] + 1)
     for value, token in enumerate(free):
         pieces[token] = bytes([value])

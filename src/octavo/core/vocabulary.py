@@ -63,3 +63,16 @@ class Vocabulary:
         """Bytes of the longest token; a text of n bytes has at least n / longest_piece tokens."""
         longest_special = max((len(token.text.encode()) for token in self.special_tokens), default=0)
         return max(longest_special, max(map(len, self.pieces), default=1), 1)
+
+
+class VocabularyKey:
+    """A cache key for one vocabulary object: comparing by value would read every piece."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self.vocabulary = vocabulary
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, VocabularyKey) and other.vocabulary is self.vocabulary
+
+    def __hash__(self) -> int:
+        return id(self.vocabulary)

@@ -92,7 +92,8 @@ class Engine(Protocol):
     def generate(self, request: GenerationRequest) -> AsyncGenerator[TokenChunk, None]:
         """Stream the tokens of one request. Closing the iterator (aclose) cancels the request and frees its place.
 
-        Raises EngineUnavailable (not ready, or died meanwhile) or EngineError.
+        Raises EngineUnavailable (not ready, or died meanwhile), EngineError, and before the first token
+        UnsupportedGrammar where this engine cannot follow the grammar.
         """
         ...
 

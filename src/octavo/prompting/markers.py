@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import pairwise
 
-from octavo.core.vocabulary import SpecialToken, Vocabulary
+from octavo.core.vocabulary import SpecialToken, Vocabulary, VocabularyKey
 from octavo.prompting.trie import longest_of
 
 Fragment = str | int
@@ -125,26 +125,13 @@ class Markers:
 
 
 @lru_cache(maxsize=8)
-def _markers(vocabulary: "_Same", template_source: str) -> Markers:
-    return Markers(vocabulary.vocabulary, template_source)
-
-
-class _Same:
-    """A cache key for one vocabulary object: comparing by value would read every piece."""
-
-    def __init__(self, vocabulary: Vocabulary) -> None:
-        self.vocabulary = vocabulary
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and other.vocabulary is self.vocabulary
-
-    def __hash__(self) -> int:
-        return id(self.vocabulary)
+def _markers(key: VocabularyKey, template_source: str) -> Markers:
+    return Markers(key.vocabulary, template_source)
 
 
 def markers_of(vocabulary: Vocabulary, template_source: str = "") -> Markers:
     """The markers of a vocabulary and a template, worked out once."""
-    return _markers(_Same(vocabulary), template_source)
+    return _markers(VocabularyKey(vocabulary), template_source)
 
 
 def split_special(text: str, vocabulary: Vocabulary) -> list[Fragment]:

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from octavo.constraints.schema.formats import FORMATS
-from octavo.constraints.schema.patterns import ESCAPES, PatternError, parsed, whole
+from octavo.constraints.schema.pattern_nodes import ESCAPES, PatternError
+from octavo.constraints.schema.patterns import parsed, whole
 from octavo.constraints.schema.ranges import between
 
 BOUNDS = st.tuples(st.integers(-5000, 5000), st.integers(-5000, 5000)).map(sorted)
@@ -37,7 +38,8 @@ def test_a_range_takes_no_more_decimals_than_it_has(bounds: list[int]) -> None:
 
 
 PATTERNS = [r"^a+b?$", "ab|^c", r"[a-f\d]{2,3}$", r"^[^\s\"]*$", r"\n|\\", r"^(x|y$)", r"^\u0041\x42[\]\-]", r"a.c"]
-TEXTS = st.text(st.sampled_from('abcdefxyAB]-\\"\n\t 12é'), max_size=8)
+PATTERNS += [r"\S$", r"^[^\S\d]*$", r"^\W|\D$"]
+TEXTS = st.text(st.sampled_from('abcdefxyAB]-\\"\n\t 12é\u00a0\ufeff\u2028²'), max_size=8)
 
 
 @pytest.mark.parametrize("source", PATTERNS)
@@ -48,6 +50,7 @@ def test_a_pattern_matches_the_spelling_of_what_it_matches(source: str, text: st
     assert json.loads(f'"{body}"') == text
     # Python spells the intersection of classes like Rust does, in its version 1.
     assert bool(regex.fullmatch(pattern.spelled, body, regex.V1)) is pattern.matches(text)
+    assert bool(regex.fullmatch(pattern.spelled_widely, body, regex.V1)) is pattern.may_match(text)
 
 
 @pytest.mark.parametrize(

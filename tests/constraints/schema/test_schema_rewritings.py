@@ -79,6 +79,15 @@ CASES: list[tuple[str, Any, list[Any], list[Any]]] = [
         [[1, 5], [5, 1, 5]],
         [[], [1], [5, 5, 5]],
     ),
+    ("maxContains below minContains", {"contains": {}, "minContains": 2, "maxContains": 1}, [1], [[], [1], [1, 1]]),
+    ("maxContains below what minContains is", {"contains": {"const": 1}, "maxContains": 0}, [{}], [[], [1], [2]]),
+    ("maxContains of none", {"contains": {"const": 1}, "minContains": 0, "maxContains": 0}, [[], [2]], [[1], [2, 1]]),
+    (
+        "not what no array is",
+        {"type": "array", "not": {"contains": {"const": 1}, "maxContains": 0}},
+        [[], [1], [2, 2]],
+        [1],
+    ),
     (
         "different items of few",
         {"type": "array", "items": LETTERS, "uniqueItems": True},
@@ -96,6 +105,26 @@ CASES: list[tuple[str, Any, list[Any], list[Any]]] = [
         {"type": "array", "items": {"type": "integer"}, "uniqueItems": True},
         [[1, 20, -3]],
         [[1, 1], [0, 0]],
+    ),
+    (
+        "different strings of few and of many",
+        {
+            "type": "array",
+            "items": {"anyOf": [{"enum": ["a", "b"]}, {"type": "string", "minLength": 5}]},
+            "uniqueItems": True,
+        },
+        [["a", "python"]],
+        [["a", "a"], ["python", "python"]],
+    ),
+    (
+        "different numbers of few and of many",
+        {
+            "type": "array",
+            "items": {"anyOf": [{"enum": [1, 2]}, {"type": "integer", "minimum": 100}]},
+            "uniqueItems": True,
+        },
+        [[1, 200]],
+        [[1, 1], [200, 200]],
     ),
     (
         "a tuple",

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from llguidance import LLParserLimits
 from numpy.typing import NDArray
 
 from engine.batching.cores import Answer
@@ -25,7 +26,7 @@ from octavo.engine.batching.grammars import GrammarCompiler
 from octavo.engine.batching.runner import RunnerLimits
 from octavo.engine.runners.scripted import NextLogits, ScriptedRunner
 from octavo.engine.scripted import END_TOKEN, ByteTokenizer
-from octavo.errors import EngineError
+from octavo.errors import EngineError, UnsupportedGrammar
 
 SIZE = ByteTokenizer([]).vocabulary.size
 POINT = {
@@ -190,13 +191,14 @@ async def test_a_sequence_that_lost_its_slot_goes_on_where_it_was_in_its_grammar
 async def test_what_cannot_be_compiled_fails_alone_and_before_it_has_a_slot() -> None:
     async with engine() as made:
         beside = asyncio.create_task(answer(made, asked(POINTS)))
-        with pytest.raises(EngineError, match="cannot be followed"):
+        with pytest.raises(UnsupportedGrammar, match="cannot be followed"):
             await answer(made, asked(lark("start: nothing_known")))
         assert (await beside).end is FinishReason.STOP
         assert made.health().num_running == 0
 
 
-async def test_a_grammar_that_becomes_too_complex_ends_its_own_answer_alone() -> None:
+async def test_a_grammar_that_becomes_too_complex_ends_its_own_answer_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(grammars, "PARSER_LIMITS", LLParserLimits(max_items_in_row=200))
     ambiguous = lark('start: a\na: a a | b\nb: b b | c | "x"\nc: c c | a | "x" a? b? c? | "x"')
     async with engine(preferring(ord("x"))) as made:
         beside = asyncio.create_task(answer(made, asked(POINTS)))
@@ -205,24 +207,21 @@ async def test_a_grammar_that_becomes_too_complex_ends_its_own_answer_alone() ->
         assert (await beside).end is FinishReason.STOP
 
 
-def test_compiled_grammars_are_kept_up_to_a_bound_and_each_beginning_is_a_fresh_one(
+async def test_compiled_grammars_are_kept_up_to_a_bound_and_each_beginning_is_a_fresh_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(grammars, "MAX_CACHED", 2)
+    other = lark('start: "a"')
+    monkeypatch.setattr(grammars, "MAX_KEPT", len(ANY_WORD.definition) + len(POINTS.definition))
     tokenizer = ByteTokenizer([])
     compiler = GrammarCompiler(tokenizer.vocabulary, tokenizer.encode_text)
     compiled = counting(compiler)
-    first = compiler.begin(ANY_WORD)
-    first.accept(ord("a"))
-    second = compiler.begin(ANY_WORD)
+    first, second = await asyncio.gather(compiler.begin(ANY_WORD), compiler.begin(ANY_WORD))
     assert second.matcher is not first.matcher
     assert compiled == [ANY_WORD]
-    compiler.begin(POINTS)
-    compiler.begin(ANY_WORD)
-    compiler.begin(lark('start: "a"'))
-    compiler.begin(ANY_WORD)
-    assert compiled == [ANY_WORD, POINTS, lark('start: "a"')]
-    compiler.begin(POINTS)
+    for grammar in (POINTS, ANY_WORD, other, ANY_WORD):
+        await compiler.begin(grammar)
+    assert compiled == [ANY_WORD, POINTS, other]
+    await compiler.begin(POINTS)
     assert compiled[-1] == POINTS
 
 

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from octavo.api.convert.conversation import conversation
-from octavo.api.convert.grammars import chat_grammar, constraining
+from octavo.api.convert.grammars import chat_recipe, constraining
 from octavo.api.convert.job import Plan, planned_job
 from octavo.api.convert.tools import shown_tools, tool_use
 from octavo.api.schemas.chat import ChatCompletionRequest
-from octavo.core.limits import Limits
+from octavo.constraints import GrammarMaker
 from octavo.core.request import LogprobParams
 from octavo.prompting import encode_chat
 from octavo.service import GenerationJob, ServedModel
@@ -17,7 +17,7 @@ _THINKING_SWITCHES = ("enable_thinking", "thinking")
 """What model families' chat templates call it."""
 
 
-async def chat_job(id: str, wire: ChatCompletionRequest, model: ServedModel, limits: Limits) -> GenerationJob:
+async def chat_job(id: str, wire: ChatCompletionRequest, model: ServedModel, grammars: GrammarMaker) -> GenerationJob:
     """Raises InvalidRequest, UnsupportedByModel and EngineUnavailable."""
     context_length = model.info.context_length
     prompt = await encode_chat(
@@ -29,6 +29,8 @@ async def chat_job(id: str, wire: ChatCompletionRequest, model: ServedModel, lim
         variables=_template_variables(wire),
     )
     use = tool_use(wire, model)
+    vocabulary = model.tokenizer.vocabulary
+    recipe = chat_recipe(wire, use, prompt.channels, vocabulary)
     given = wire.given_max_tokens
     plan = Plan(
         prompts=[prompt.tokens],
@@ -37,7 +39,7 @@ async def chat_job(id: str, wire: ChatCompletionRequest, model: ServedModel, lim
         logprobs=LogprobParams(
             of_output=wire.shows_logprobs, of_prompt=bool(wire.loglikelihood), num_top=wire.top_logprobs or 0
         ),
-        grammar=await chat_grammar(wire, use, prompt.channels, model, limits),
+        grammar=await grammars.made(recipe, vocabulary),
         channels=replace(prompt.channels, ends_in_answer=constraining(wire.response_format) is not None),
         tools=use,
     )

@@ -1,11 +1,11 @@
 """Completion requests to jobs."""
 
-from octavo.api.convert.grammars import format_grammar
+from octavo.api.convert.grammars import format_recipe
 from octavo.api.convert.job import Plan, Tokens, planned_job
 from octavo.api.sampling import check_token_ids
 from octavo.api.schemas.completions import CompletionRequest
+from octavo.constraints import GrammarMaker
 from octavo.core.channels import PLAIN
-from octavo.core.limits import Limits
 from octavo.core.request import LogprobParams
 from octavo.errors import ContextLengthExceeded
 from octavo.prompting import encode_infill, encode_text
@@ -14,8 +14,9 @@ from octavo.service import GenerationJob, ServedModel
 DEFAULT_MAX_TOKENS = 16
 
 
-async def completion_job(id: str, wire: CompletionRequest, model: ServedModel, limits: Limits) -> GenerationJob:
+async def completion_job(id: str, wire: CompletionRequest, model: ServedModel, grammars: GrammarMaker) -> GenerationJob:
     """Raises InvalidRequest, UnsupportedByModel and EngineUnavailable."""
+    vocabulary = model.tokenizer.vocabulary
     given = wire.given_max_tokens
     n = wire.n or 1
     best_of = wire.best_of or n
@@ -28,7 +29,7 @@ async def completion_job(id: str, wire: CompletionRequest, model: ServedModel, l
             of_prompt=bool(wire.loglikelihood) or (bool(wire.echo) and wire.logprobs is not None),
             num_top=wire.logprobs or 0,
         ),
-        grammar=await format_grammar(wire.response_format, PLAIN, model.tokenizer.vocabulary, limits),
+        grammar=await grammars.made(format_recipe(wire.response_format, PLAIN, vocabulary), vocabulary),
         echo=bool(wire.echo),
     )
     return planned_job(id, wire, model, plan)

@@ -1,8 +1,9 @@
 """What an answer is allowed to be, as a grammar that is known to work."""
 
-import asyncio
 from collections.abc import Callable
 from functools import partial
+
+import msgspec
 
 from octavo.api.schemas.chat import ChatCompletionRequest
 from octavo.api.schemas.response_format import (
@@ -16,50 +17,50 @@ from octavo.api.schemas.response_format import (
 from octavo.constraints import (
     MAX_CALLS,
     Part,
+    Recipe,
     answer_grammar,
     answer_or_calls_grammar,
     any_object_part,
     calls_grammar,
-    check_grammar,
     grammar_part,
     regex_part,
     schema_part,
     text_with_calls_grammar,
 )
 from octavo.core.channels import ChannelFormat
-from octavo.core.grammar import ANY_TEXT, Grammar
-from octavo.core.limits import Limits
+from octavo.core.grammar import Grammar
 from octavo.core.tools import ToolUse
 from octavo.core.vocabulary import Vocabulary
-from octavo.errors import InvalidRequest, UnsupportedGrammar
-from octavo.service import ServedModel
-from octavo.streaming.tool_formats import ToolFormat
+from octavo.streaming.tool_formats import BY_NAME, ToolFormat
+
+_encode = msgspec.json.Encoder(order="deterministic").encode
 
 ConstrainedFormat = JsonObjectFormat | JsonSchemaFormat | RegexFormat | GrammarFormat
 
 
-async def format_grammar(
-    format: ResponseFormat | None, channels: ChannelFormat, vocabulary: Vocabulary, limits: Limits
-) -> Grammar:
-    """Raises UnsupportedGrammar."""
+def format_recipe(format: ResponseFormat | None, channels: ChannelFormat, vocabulary: Vocabulary) -> Recipe | None:
+    """None where the answer may be anything."""
     wanted = constraining(format)
     if wanted is None:
-        return ANY_TEXT
-    return await _checked(
-        lambda: answer_grammar(_part(wanted), channels, vocabulary), "response_format", vocabulary, limits
-    )
+        return None
+    key = _encode(wanted.model_dump()), channels
+    return Recipe("response_format", key, lambda: answer_grammar(_part(wanted), channels, vocabulary))
 
 
-async def chat_grammar(
-    wire: ChatCompletionRequest, use: ToolUse, channels: ChannelFormat, model: ServedModel, limits: Limits
-) -> Grammar:
-    """Raises UnsupportedGrammar, and InvalidRequest for a response_format where the answer must be a call."""
-    vocabulary = model.tokenizer.vocabulary
+def chat_recipe(
+    wire: ChatCompletionRequest, use: ToolUse, channels: ChannelFormat, vocabulary: Vocabulary
+) -> Recipe | None:
+    """None where the answer may be anything. A form of the answer says nothing about one that must be calls."""
+    format = None if use.is_forced else constraining(wire.response_format)
     if not use.tools:
-        return await format_grammar(wire.response_format, channels, vocabulary, limits)
-    field = "response_format" if constraining(wire.response_format) and not use.is_forced else wire.functions_field
-    make = _with_calls(constraining(wire.response_format), use, channels, model.tool_format, vocabulary)
-    return ANY_TEXT if make is None else await _checked(make, field, vocabulary, limits)
+        return format_recipe(format, channels, vocabulary)
+    make = _with_calls(format, use, channels, BY_NAME[use.format], vocabulary)
+    if make is None:
+        return None
+    tools = [(tool.name, tool.parameters, tool.is_strict) for tool in use.tools]
+    form = format and format.model_dump()
+    key = _encode((form, tools, use.is_forced, use.is_parallel)), use.format, channels
+    return Recipe("response_format" if format else wire.functions_field, key, make)
 
 
 def constraining(format: ResponseFormat | None) -> ConstrainedFormat | None:
@@ -74,10 +75,8 @@ def _with_calls(
     tool_format: ToolFormat,
     vocabulary: Vocabulary,
 ) -> Callable[[], Grammar] | None:
-    """How the grammar of an answer is made in which there may or must be calls; None where it may be anything."""
     syntax, trigger, max_calls = tool_format.syntax, tool_format.trigger, MAX_CALLS if use.is_parallel else 1
     if use.is_forced:
-        _check_alone(format)
         return partial(calls_grammar, syntax, use.tools, channels, vocabulary, max_calls=max_calls)
     if format is not None:
         return lambda: answer_or_calls_grammar(
@@ -87,30 +86,6 @@ def _with_calls(
         tools = [tool if tool.is_strict else tool.without_parameters for tool in use.tools]
         return partial(text_with_calls_grammar, trigger, syntax, tools, channels, vocabulary)
     return None
-
-
-def _check_alone(format: ConstrainedFormat | None) -> None:
-    if format is not None:
-        message = f"Input should be of type text where the answer must be a call (given {format.type})"
-        raise InvalidRequest(f"response_format: {message}.", param="response_format")
-
-
-async def _checked(make: Callable[[], Grammar], field: str, vocabulary: Vocabulary, limits: Limits) -> Grammar:
-    """The grammar that `make` makes of what the client gave in `field`; both take their time in a thread."""
-
-    def checked() -> Grammar:
-        grammar = make()
-        check_grammar(grammar, vocabulary)
-        return grammar
-
-    try:
-        async with asyncio.timeout(limits.max_compile_time):
-            return await asyncio.to_thread(checked)
-    except UnsupportedGrammar as error:
-        raise UnsupportedGrammar(f"{field}: {error.message}", param=field) from error
-    except TimeoutError as error:
-        message = f"{field}: This takes more than {limits.max_compile_time:g} s to compile."
-        raise UnsupportedGrammar(message, param=field) from error
 
 
 def _part(format: ConstrainedFormat) -> Part:

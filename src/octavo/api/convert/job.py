@@ -36,8 +36,11 @@ def planned_job(id: str, wire: GenerationFields, model: ServedModel, plan: Plan)
     """Raises InvalidRequest."""
     vocabulary = model.tokenizer.vocabulary
     sampling = sampling_params(wire, vocabulary)
-    ending = stop_tokens(wire, vocabulary)
     seed = secrets.randbits(64) if wire.seed is None else wire.seed
+
+    # What must be calls is not cut within them.
+    is_forced = plan.tools.is_forced
+    stop, ending = ((), frozenset[int]()) if is_forced else (wire.stop or (), stop_tokens(wire, vocabulary))
 
     def choice(prompt_index: int, sample_index: int) -> Choice:
         index = prompt_index * plan.best_of + sample_index
@@ -55,7 +58,7 @@ def planned_job(id: str, wire: GenerationFields, model: ServedModel, plan: Plan)
             grammar=plan.grammar,
         )
         includes_stop = bool(wire.include_stop_str_in_output)
-        return Choice(index, request, wire.stop or (), includes_stop, plan.echo, plan.channels, plan.tools)
+        return Choice(index, request, stop, includes_stop, plan.echo, plan.channels, plan.tools)
 
     return GenerationJob(
         id,

@@ -23,7 +23,8 @@ from octavo.constraints.schema.facts import (
 )
 from octavo.constraints.schema.formats import FORMATS
 from octavo.constraints.schema.paths import Path, unsupported
-from octavo.constraints.schema.patterns import Pattern, PatternError, parsed, whole
+from octavo.constraints.schema.pattern_nodes import PatternError
+from octavo.constraints.schema.patterns import Pattern, parsed, whole
 from octavo.constraints.schema.values import KINDS, decimal
 
 Schema = Mapping[str, Any]

@@ -35,6 +35,7 @@ class CaseBook:
     def __init__(self, document: Document) -> None:
         self._document = document
         self._known: dict[Goals, Cases] = {}
+        self._single: dict[Goal, Cases] = {}
         self._asked: set[Goals] = set()
         self._work = 0
         self.void: list[Path] = []
@@ -80,6 +81,11 @@ class CaseBook:
             raise unsupported(goal.path, "refers to itself for the same value.")
         if len(chain) > MAX_CHAIN:
             raise unsupported(goal.path, f"more than {MAX_CHAIN} schemas lead here for the same value.")
+        if goal not in self._single:
+            self._single[goal] = self._found(goal, chain)
+        return self._single[goal]
+
+    def _found(self, goal: Goal, chain: tuple[Goal, ...]) -> Cases:
         if goal.relation is Relation.NEVER:
             return []
         node = self._document.at(goal.path)
@@ -115,7 +121,7 @@ class CaseBook:
         def both(left: Cases, right: Cases) -> Cases:
             return self._narrowed((one & other for one in left for other in right), path)
 
-        return reduce(both, sorted(parts, key=len), ALL)
+        return reduce(both, sorted(parts, key=len)) if parts else ALL
 
     def _narrowed(self, cases: Iterable[Case], path: Path) -> Cases:
         """Without the impossible ones, and each only once."""

@@ -9,7 +9,7 @@ from itertools import islice
 
 from octavo.constraints.schema.facts import Fact, Goals
 from octavo.constraints.schema.numbers import number_symbols
-from octavo.constraints.schema.patterns import CHARACTER
+from octavo.constraints.schema.pattern_nodes import CHARACTER
 from octavo.constraints.schema.possible import allowed_values
 from octavo.constraints.schema.rules import MAX_DISTINCT, Rules
 from octavo.constraints.schema.scope import Scope

@@ -1,7 +1,7 @@
 """What a value must be, in parts of which each speaks of one kind of value."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import Enum
 from typing import Any, TypeVar
@@ -36,6 +36,8 @@ NOTHING: Goals = (Goal((), Relation.NEVER),)
 
 def together(parts: Iterable[Goals]) -> Goals:
     goals = {goal for part in parts for goal in part}
+    if len(goals) < 2:
+        return tuple(goals)
     if NOTHING[0] in goals:
         return NOTHING
     return tuple(sorted(goals, key=lambda goal: (spelled_path(goal.path), goal.relation.value)))
@@ -132,11 +134,18 @@ class Members:
     evaluates: bool = True
     is_complete: bool = False
     kind: str = "object"
+    _by_name: Mapping[str, Goals] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_by_name", dict(self.named))
 
     def of(self, name: str) -> Goals:
-        found = [goals for known, goals in self.named if known == name]
+        """Where dialects disagree whether a pattern matches the name, what holds in either case."""
+        found = [self._by_name[name]] if name in self._by_name else []
         found += [goals for pattern, goals in self.matching if pattern.matches(name)]
-        return together(found) if found else self.additional
+        is_known = bool(found)
+        found += [goals for pattern, goals in self.matching if pattern.may_match(name)]
+        return together(found if is_known else [*found, self.additional])
 
 
 @dataclass(frozen=True, slots=True)

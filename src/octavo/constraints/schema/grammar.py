@@ -1,5 +1,6 @@
 """The grammar of what a document allows."""
 
+from octavo.constraints.budget import check_time
 from octavo.constraints.schema.arrays import array_alternatives
 from octavo.constraints.schema.cases import CaseBook
 from octavo.constraints.schema.facts import Case, Goal, Goals
@@ -31,6 +32,7 @@ class GrammarWriter:
         """Of the document's values of these kinds, in Lark. Raises UnsupportedGrammar where there are none."""
         start = self._symbol((Goal(()),), kinds)
         while self._pending:
+            check_time()
             goals, allowed = self._pending.pop()
             self._place = goals
             self.rules.define(self._names[goals, allowed], self._alternatives(goals, allowed))

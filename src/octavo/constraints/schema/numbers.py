@@ -10,13 +10,12 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from math import ceil, gcd, lcm
-from typing import Any
 
 from octavo.constraints.schema.facts import Bound, Except, Fact, Multiple, Whole, of_type
 from octavo.constraints.schema.possible import allowed_values, allows
 from octavo.constraints.schema.ranges import between
 from octavo.constraints.schema.rules import Rules
-from octavo.constraints.schema.values import spelled_value
+from octavo.constraints.schema.terminals import one_of
 
 _DIGITS = 15
 _WIDE = Decimal(10**9)
@@ -30,6 +29,8 @@ _FEW = 64
 """Multiples to both sides of 0 or of the lower bound, where not all can be generated."""
 _INTEGER = "-?(?:0|[1-9][0-9]{0,14})"
 _NUMBER = rf"{_INTEGER}(?:\.[0-9]{{1,15}})?(?:[eE][+\-]?[0-9]{{1,2}})?"
+_FRACTION = r"-?(?:(?:0|[1-9][0-9]{0,4})\.[0-9]{0,9}[1-9]|[1-9][0-9]{5,9}\.[0-9]{0,4}[1-9])"
+"""Of at most 15 digits: with more, the next double may be a whole number."""
 _WITH_FRACTION = r"/-?[0-9]+\.[0-9]*[1-9]/"
 
 
@@ -43,7 +44,7 @@ def number_symbols(facts: Sequence[Fact], rules: Rules, *conditions: str) -> lis
     """conditions: expressions of terminals that hold as well."""
     values = allowed_values("number", facts)
     if values is not None:
-        return _literals(values, rules)
+        return one_of(values, rules, *conditions)
     whole = {fact.holds for fact in of_type(facts, Whole)}
     if whole == {True, False}:
         return []
@@ -55,18 +56,14 @@ def number_symbols(facts: Sequence[Fact], rules: Rules, *conditions: str) -> lis
     return [symbol for symbol in found if symbol]
 
 
-def _literals(values: Sequence[Any], rules: Rules) -> list[str]:
-    return [rules.literal(*map(spelled_value, values))] if values else []
-
-
 def _texts(facts: Sequence[Fact]) -> Iterator[str]:
     """Regular expressions."""
-    is_whole = any(fact.holds for fact in of_type(facts, Whole))
+    is_whole = next((fact.holds for fact in of_type(facts, Whole)), None)
     if not of_type(facts, Bound) and not of_type(facts, Except):
-        yield _INTEGER if is_whole else _NUMBER
+        yield {True: _INTEGER, False: _FRACTION, None: _NUMBER}[is_whole]
         return
     for interval in _intervals(facts):
-        low, high, places = _grid(interval, is_whole=is_whole)
+        low, high, places = _grid(interval, is_whole=is_whole is True)
         if low <= high:
             yield between(low, high, places)
 
@@ -105,12 +102,11 @@ def _ends(interval: _Interval, *, is_whole: bool) -> tuple[Bound, Bound]:
 
 
 def _places(low: Decimal, high: Decimal) -> int:
-    digits = len(str(int(max(abs(low), abs(high)))))
-    usual = max(0, min(_MAX_PLACES, _DIGITS - digits))
-    if digits > 1:
-        return usual
-    exponents = [-bound.adjusted() for bound in (low, high) if bound]
-    return min(_MAX_TINY_PLACES, max([usual, *(exponent + 3 for exponent in exponents)]))
+    """As many as there is room for, and as small bounds ask for."""
+    exponents = [bound.adjusted() for bound in (low, high) if bound]
+    room = _DIGITS - 1 - max(exponents, default=0)
+    wanted = max([_MAX_PLACES, *(3 - exponent for exponent in exponents)])
+    return max(0, min(room, wanted, _MAX_TINY_PLACES))
 
 
 def _least(bound: Bound, places: int) -> int:
@@ -137,7 +133,7 @@ def _multiples(step: Fraction, facts: Sequence[Fact], rules: Rules) -> list[str]
     low = _highest([bound for bound in of_type(facts, Bound) if bound.is_lower])
     middle = ceil(Fraction(low.value) / step) if low else 0
     few = [_plain(step * count) for count in range(middle - _FEW, middle + _FEW + 1)]
-    return _literals([value for value in few if allows(value, facts) and _is_whole_as_double(value, facts)], rules)
+    return one_of([value for value in few if allows(value, facts) and _is_whole_as_double(value, facts)], rules)
 
 
 def _is_near(multiple: Multiple) -> bool:

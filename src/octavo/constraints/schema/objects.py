@@ -4,8 +4,7 @@ Members come in the order in which the schema names them, before those that it d
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import product
+from itertools import groupby, product
 
 from octavo.constraints.schema.facts import (
     NOTHING,
@@ -23,12 +22,15 @@ from octavo.constraints.schema.possible import allows
 from octavo.constraints.schema.punctuation import CLOSE_OBJECT, COLON, COMMA, OPEN_OBJECT
 from octavo.constraints.schema.rules import Alternative, Repeat
 from octavo.constraints.schema.scope import Scope
-from octavo.constraints.schema.strings import matching, spelled_literals, string_symbols
+from octavo.constraints.schema.strings import string_symbols
+from octavo.constraints.schema.terminals import matching, spelled_literals
 from octavo.constraints.schema.values import spelled_value
 
 MAX_PATTERNS = 4
 """Of which each combination is a rule of its own."""
 MAX_STATES = 16_384
+MAX_OPTIONAL = 2000
+"""Next to each other, so that each of them may come next."""
 _PLAIN_NAME = r'/"[^"\\\x00-\x1f\x7f]*"/'
 
 
@@ -37,16 +39,10 @@ def object_alternatives(facts: Sequence[Fact], scope: Scope) -> list[Alternative
     if not found.required <= found.members.keys():
         return []
     states = (len(found.members) + 1) * (found.last + 1)
-    if states > MAX_STATES:
+    if states > MAX_STATES or found.longest_choice > MAX_OPTIONAL:
         scope.note("so many properties are not supported.")
         return []
     return [(scope.terminal(OPEN_OBJECT), found.body(), scope.terminal(CLOSE_OBJECT))]
-
-
-@dataclass(frozen=True, slots=True)
-class _Declared:
-    goals: Goals
-    is_required: bool
 
 
 class _Objects:
@@ -68,6 +64,12 @@ class _Objects:
         for name in reversed(names):
             following = [self._state(name, count, following) for count in range(self.last + 1)]
         return following[0]
+
+    @property
+    def longest_choice(self) -> int:
+        """How many members may be left out one after another."""
+        runs = groupby(self.members, self.required.__contains__)
+        return max((len(list(run)) for is_required, run in runs if not is_required), default=0)
 
     @property
     def _names_others(self) -> bool:

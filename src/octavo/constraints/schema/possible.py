@@ -8,6 +8,7 @@ from octavo.constraints.schema.facts import (
     Among,
     Bound,
     Case,
+    Contains,
     Except,
     Fact,
     Goals,
@@ -50,7 +51,7 @@ def _holds(fact: Fact, value: Any) -> bool:
         case Except():
             return key_of(value) not in fact.keys
         case Matching():
-            return fact.pattern.matches(value) is fact.holds
+            return fact.pattern.matches(value) if fact.holds else not fact.pattern.may_match(value)
         case Size():
             return fact.minimum <= len(value) and (fact.maximum is None or len(value) <= fact.maximum)
     return _holds_of_number(fact, decimal(value))
@@ -75,6 +76,8 @@ def _is_possible(kind: str, facts: Sequence[Fact], is_impossible: Callable[[Goal
         return False
     if kind == "number":
         return _has_room(of_type(facts, Bound))
+    if any(one.maximum is not None and one.minimum > one.maximum for one in of_type(facts, Contains)):
+        return False
     return kind != "object" or not any(
         is_impossible(together(members.of(required.name) for members in of_type(facts, Members)))
         for required in of_type(facts, Required)

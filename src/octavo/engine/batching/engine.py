@@ -78,8 +78,8 @@ class BatchingEngine:
             self._commands.put(Cancel(request.id))
 
     async def _begin(self, grammar: Grammar) -> GrammarState:
-        """Compiled in a thread, while everybody else goes on."""
-        state = await asyncio.to_thread(self._grammars.begin, grammar)
+        """Compiled while everybody else goes on."""
+        state = await self._grammars.begin(grammar)
         if self._is_closed:
             raise EngineUnavailable("The engine is stopped.")
         return state

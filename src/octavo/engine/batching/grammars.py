@@ -1,21 +1,24 @@
 """Grammars, followed token by token."""
 
-import threading
+import asyncio
 from collections import OrderedDict
 from collections.abc import Sequence as Sequence_
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cached_property
 
 import numpy as np
 from llguidance import LLExecutor, LLMatcher, LLTokenizer
 from numpy.typing import NDArray
 
-from octavo.constraints.library import EncodeText, library_tokenizer
+from octavo.constraints import compiling_thread
+from octavo.constraints.library import PARSER_LIMITS, EncodeText, library_tokenizer
+from octavo.constraints.wording import reason_of
 from octavo.core.grammar import Grammar
 from octavo.core.vocabulary import Vocabulary
-from octavo.errors import EngineError
+from octavo.errors import UnsupportedGrammar
 
-MAX_CACHED = 64
-"""Compiled grammars that are kept. The largest that limits allow take some megabytes each."""
+MAX_KEPT = 2**22
+"""Characters of all grammars that are kept compiled; each takes some 64 bytes of memory then."""
 
 Allowed = NDArray[np.bool_]
 """Marks the tokens that a grammar allows next, shape (vocabulary,)."""
@@ -46,40 +49,46 @@ class GrammarState:
 
 
 class GrammarCompiler:
-    """Compiles grammars for a model's vocabulary, and keeps what it compiled last. Any thread may call it."""
+    """Compiles grammars for a model's vocabulary in a thread of its own, and keeps what it compiled last."""
 
     def __init__(self, vocabulary: Vocabulary, encode: EncodeText) -> None:
         self._vocabulary = vocabulary
         self._encode = encode
-        self._lock = threading.Lock()
-        self._tokenizer: LLTokenizer | None = None
         self._compiled: OrderedDict[Grammar, GrammarState] = OrderedDict()
+        self._num_kept = 0
 
-    def begin(self, grammar: Grammar) -> GrammarState:
-        """The state before the first token. Raises EngineError where the grammar cannot be compiled."""
-        with self._lock:
-            known = self._compiled.get(grammar)
-            if known is not None:
-                self._compiled.move_to_end(grammar)
-                return known.copy()
-        compiled = self._compile(grammar)
-        with self._lock:
-            self._compiled[grammar] = compiled
-            if len(self._compiled) > MAX_CACHED:
-                self._compiled.popitem(last=False)
-            return compiled.copy()
+    async def begin(self, grammar: Grammar) -> GrammarState:
+        """The state before the first token. Raises UnsupportedGrammar where it cannot be followed with this model."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._begin, grammar)
+
+    @cached_property
+    def _thread(self) -> ThreadPoolExecutor:
+        return compiling_thread("grammars")
+
+    @cached_property
+    def _tokenizer(self) -> LLTokenizer:
+        return library_tokenizer(self._vocabulary, self._encode)
+
+    def _begin(self, grammar: Grammar) -> GrammarState:
+        if grammar in self._compiled:
+            self._compiled.move_to_end(grammar)
+        else:
+            self._keep(grammar, self._compile(grammar))
+        return self._compiled[grammar].copy()
 
     def _compile(self, grammar: Grammar) -> GrammarState:
-        state = GrammarState(LLMatcher(self._library_tokenizer(), grammar.definition, log_level=0))
+        state = GrammarState(LLMatcher(self._tokenizer, grammar.definition, log_level=0, limits=PARSER_LIMITS))
         if state.failure:
-            raise EngineError(f"The grammar cannot be followed with this model: {_first_line(state.failure)}")
+            reason = reason_of(state.failure)
+            raise UnsupportedGrammar(f"The grammar cannot be followed with this model: {reason}.")
         return state
 
-    def _library_tokenizer(self) -> LLTokenizer:
-        with self._lock:
-            if self._tokenizer is None:
-                self._tokenizer = library_tokenizer(self._vocabulary, self._encode)
-            return self._tokenizer
+    def _keep(self, grammar: Grammar, state: GrammarState) -> None:
+        self._compiled[grammar] = state
+        self._num_kept += len(grammar.definition)
+        while self._num_kept > MAX_KEPT and len(self._compiled) > 1:
+            oldest, _ = self._compiled.popitem(last=False)
+            self._num_kept -= len(oldest.definition)
 
 
 class MaskComputer:
@@ -110,7 +119,3 @@ class MaskComputer:
             matchers, words.ctypes.data, words.shape[1] * words.itemsize, len(states)
         )
         return list(np.unpackbits(words.view(np.uint8), axis=1, count=self._size, bitorder="little").view(np.bool_))
-
-
-def _first_line(text: str) -> str:
-    return text.strip().partition("\n")[0][:200]

@@ -38,7 +38,7 @@ from octavo.engine.worker.frames import (
     pack,
     read_for_child,
 )
-from octavo.errors import OctavoError
+from octavo.errors import OctavoError, UnsupportedGrammar
 
 LoadEngine = Callable[[EngineSpec, Callable[[float], None]], HostedEngine]
 """Builds the engine that a spec describes, reporting progress from 0 to 1. Raises ModelLoadError."""
@@ -186,14 +186,14 @@ class Conversation:
                 async for chunk in chunks:
                     self._post(request.id, chunk)
         except OctavoError as error:
-            self._fail(request, error.message)
+            self._fail(request, error.message, is_refusal=isinstance(error, UnsupportedGrammar))
         except Exception:  # a fault of ours, and yet nobody may wait for ever
             log.exception("request %s failed", request.id)
             self._fail(request, "The engine failed on this request; its log says why.")
 
-    def _fail(self, request: GenerationRequest, message: str) -> None:
+    def _fail(self, request: GenerationRequest, message: str, *, is_refusal: bool = False) -> None:
         self._flush()  # what came before the fault is sent before it
-        self.send(Failed(request.id, message))
+        self.send(Failed(request.id, message, is_refusal))
 
     def _post(self, request_id: str, chunk: TokenChunk) -> None:
         if not self._outbox:

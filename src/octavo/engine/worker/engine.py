@@ -14,7 +14,7 @@ from octavo.engine.specs import EngineSpec
 from octavo.engine.worker import frames
 from octavo.engine.worker.backoff import Backoff
 from octavo.engine.worker.process import ChildProcess
-from octavo.errors import EngineDied, EngineError, EngineUnavailable, ModelLoadError, OctavoError
+from octavo.errors import EngineDied, EngineError, EngineUnavailable, ModelLoadError, OctavoError, UnsupportedGrammar
 
 log = logging.getLogger("octavo.worker")
 
@@ -186,8 +186,8 @@ class WorkerEngine:
                     self._deliver(request_id, chunk)
                     if chunk.finish_reason is not None:
                         self._backoff.reset()
-            case frames.Failed(request_id, text):
-                self._deliver(request_id, EngineError(text))
+            case frames.Failed(request_id, text, is_refusal):
+                self._deliver(request_id, UnsupportedGrammar(text) if is_refusal else EngineError(text))
             case frames.Encoded(call, tokens):
                 if call in self._calls and not self._calls[call].done():
                     self._calls[call].set_result(tokens)

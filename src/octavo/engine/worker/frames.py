@@ -60,10 +60,14 @@ class Chunks(msgspec.Struct, tag="chunks"):
 
 
 class Failed(msgspec.Struct, tag="failed"):
-    """The engine refused or gave up one request and goes on with the others."""
+    """The engine refused or gave up one request and goes on with the others.
+
+    is_refusal: its grammar cannot be followed, which is no fault of the engine.
+    """
 
     request_id: str
     message: str
+    is_refusal: bool = False
 
 
 class Encoded(msgspec.Struct, tag="encoded"):
