@@ -132,6 +132,18 @@ class Settings(BaseSettings):
     max_stop_length: int = _option(256, "Characters of a stop string.", panel=LIMITS, metavar="N", ge=1)
     max_stop_tokens: int = _option(64, "Stop tokens.", panel=LIMITS, metavar="N", ge=1)
     max_top_logprobs: int = _option(20, "Most probable tokens told with each.", panel=LIMITS, metavar="N", ge=0)
+    max_messages: int = _option(10_000, "Messages of a conversation.", panel=LIMITS, metavar="N", ge=1)
+    max_tools: int = _option(128, "Functions that a model may call.", panel=LIMITS, metavar="N", ge=1)
+    max_tools_size: ByteSize = _option(
+        ByteSize(2**20), "Size of all their schemas together.", panel=LIMITS, metavar="SIZE", ge=1
+    )
+    max_schema: ByteSize = _option(
+        ByteSize(64 * 2**10), "Size of a schema or grammar.", panel=LIMITS, metavar="SIZE", ge=1
+    )
+    max_schema_depth: int = _option(32, "Nesting of a schema.", panel=LIMITS, metavar="N", ge=1, le=512)
+    max_compile_time: float = _option(
+        2.0, "Time in which a grammar must be ready.", panel=LIMITS, metavar="SECONDS", gt=0, allow_inf_nan=False
+    )
     max_queue_per_slot: int = _option(
         4, "Sequences that wait for each slot; more are refused with 503.", panel=LIMITS, metavar="N", ge=0
     )

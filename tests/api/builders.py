@@ -41,9 +41,9 @@ TEXTS = st.sampled_from(["", "", "a", "é漢", "\u2028\n"])
 
 
 @st.composite
-def answers(draw: st.DrawFn, max_calls: int = 2) -> list[TextEvent]:
+def answers(draw: st.DrawFn) -> list[TextEvent]:
     """The events of some choices, in some order of arrival."""
-    waiting = [_events(draw, index, max_calls) for index in range(draw(st.integers(1, 2)))]
+    waiting = [_events(draw, index) for index in range(draw(st.integers(1, 2)))]
     events = []
     while waiting:
         choice = draw(st.sampled_from(waiting))
@@ -52,9 +52,9 @@ def answers(draw: st.DrawFn, max_calls: int = 2) -> list[TextEvent]:
     return events
 
 
-def _events(draw: st.DrawFn, index: int, max_calls: int) -> list[TextEvent]:
+def _events(draw: st.DrawFn, index: int) -> list[TextEvent]:
     reasons = [None] * draw(st.integers(0, 3)) + [draw(st.sampled_from(FinishReason))]
-    calls = _call_deltas(draw, max_calls)
+    calls = _call_deltas(draw)
     return [
         TextEvent(
             index,
@@ -69,10 +69,10 @@ def _events(draw: st.DrawFn, index: int, max_calls: int) -> list[TextEvent]:
     ]
 
 
-def _call_deltas(draw: st.DrawFn, max_calls: int) -> list[ToolCallDelta]:
+def _call_deltas(draw: st.DrawFn) -> list[ToolCallDelta]:
     """Of some calls; an answer may end before their end."""
     deltas = []
-    for index in range(draw(st.integers(0, max_calls))):
+    for index in range(draw(st.integers(0, 2))):
         deltas.append(ToolCallDelta(index, f"call_{index}", draw(st.sampled_from("fg")), ""))
         deltas += [ToolCallDelta(index, "", "", part) for part in draw(st.sampled_from([[], ["{}"], ["{", '"é": 1}']]))]
     return deltas

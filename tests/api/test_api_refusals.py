@@ -7,10 +7,11 @@ import pytest
 
 from octavo.core.limits import Limits
 from octavo.engine.specs import ScriptedSpec
-from support.bad_inputs import COMPLETIONS
+from support.bad_inputs import CHAT, COMPLETIONS
 from support.checks import check_error
 
-from .asking import chat, complete
+from .asking import chat, complete, post
+from .calling import TOOLS, WEATHER
 from .server import WatchedEngine, build, scripted
 
 
@@ -64,6 +65,49 @@ async def test_the_limits_are_those_of_the_server(field: str, most: Any, too_muc
     allowed, given = (value if isinstance(value, int) else len(value) for value in (most, too_much))
     assert f"at most {allowed} " in message
     assert f"(given {given})" in message
+
+
+async def test_a_conversation_has_a_limit_of_messages() -> None:
+    message = {"role": "user", "content": "x"}
+    async with build(WatchedEngine(ScriptedSpec()), limits=Limits(max_messages=2)).client() as client:
+        assert (await chat(client, message, message)).status_code == 200
+        body = check_error(await chat(client, message, message, message), 422, "messages")
+    assert body["message"] == "messages: Input should have at most 2 messages (given 3)."
+
+
+@pytest.mark.parametrize(
+    ("fields", "path"),
+    [
+        ({"tools": TOOLS, "tool_choice": "any"}, "tool_choice"),
+        ({"tools": TOOLS, "tool_choice": {"type": "function"}}, "tool_choice.function"),
+        (
+            {"tools": TOOLS, "tool_choice": {"type": "function", "function": {"function": "f"}}},
+            "tool_choice.function.name",
+        ),
+        ({"functions": [WEATHER], "function_call": "any"}, "function_call"),
+        ({"functions": [WEATHER], "function_call": {"function": 1}}, "function_call.name"),
+        ({"response_format": {"type": "json_schema"}}, "response_format.json_schema"),
+        ({"response_format": {"type": "json_schema", "json_schema": {}}}, "response_format.json_schema.schema"),
+        (
+            {"response_format": {"type": "json_schema", "json_schema": {"json_schema": {}, "schema": 1}}},
+            "response_format.json_schema.schema",
+        ),
+        (
+            {"messages": [{"role": "user", "content": [{"type": "text", "text": {"text": 1}}]}]},
+            "messages.0.content.0.text",
+        ),
+        ({"messages": [{"role": "user", "content": [{"type": "audio"}]}]}, "messages.0.content.0"),
+        ({"messages": [{"role": "user", "content": [1]}]}, "messages.0.content.0"),
+        ({"messages": [{"role": "user", "content": 1}]}, "messages.0.content"),
+    ],
+    ids=str,
+)
+async def test_a_fault_is_where_the_client_wrote_it(
+    client: httpx.AsyncClient, fields: dict[str, Any], path: str
+) -> None:
+    body = check_error(await post(client, CHAT, **fields), 422, path.split(".")[0])
+    assert body["message"].startswith(f"{path}: ")
+    assert ".".join(map(str, body["detail"][0]["loc"])) == f"body.{path}"
 
 
 async def test_a_message_says_what_was_given_and_what_is_allowed(client: httpx.AsyncClient) -> None:

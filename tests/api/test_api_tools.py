@@ -1,6 +1,7 @@
 """Tools and calls, as a client sees them."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -15,6 +16,7 @@ from octavo.core.grammar import ANY_TEXT
 from octavo.core.limits import Limits
 from octavo.engine.scripted import ByteTokenizer
 from octavo.engine.specs import ScriptedSpec
+from octavo.service import ServedModel
 from octavo.streaming.tool_formats.hermes import HERMES
 from support.bad_inputs import CHAT
 from support.checks import check_error
@@ -26,6 +28,11 @@ from .server import App, WatchedEngine, build, scripted
 THINKING = "{% for message in messages %}{{ message.content }}{% endfor %}{# <think> </think> #}"
 OLDER = {"functions": [WEATHER, CLOCK]}
 CITY = {"city": "Paris"}
+FORCED: list[dict[str, Any]] = [
+    {"tools": TOOLS, "tool_choice": "required"},
+    {"tools": TOOLS, "tool_choice": named("get_weather")},
+    {**OLDER, "function_call": {"name": "get_weather"}},
+]
 
 
 def prompt_of(app: App) -> str:
@@ -266,6 +273,14 @@ async def test_the_limits_on_functions_are_those_of_the_server() -> None:
             check_error(await post(client, CHAT, tools=tools, tool_choice="none"), 422, "tools")
 
 
+async def test_the_schemas_of_all_functions_have_a_limit_together() -> None:
+    functions = [{"name": name, "parameters": {"const": "x" * 88}} for name in "fgh"]  # of 100 bytes each
+    async with build(WatchedEngine(ScriptedSpec()), limits=Limits(max_tools_size=200)).client() as client:
+        assert await ask(client, CHAT, functions=functions[:2])
+        body = check_error(await post(client, CHAT, functions=functions), 422, "functions")
+    assert "at most 200 bytes in the schemas of all functions (given 300 or more)" in body["message"]
+
+
 @pytest.mark.parametrize(
     ("fields", "param"),
     [
@@ -284,12 +299,35 @@ async def test_a_call_whose_arguments_cannot_be_promised_is_refused(
     assert await ask(client, CHAT, **fields)
 
 
-async def test_a_form_of_the_answer_beside_a_call_that_must_be_made_is_refused(client: httpx.AsyncClient) -> None:
+@pytest.mark.parametrize("forced", FORCED, ids=str)
+async def test_a_form_of_the_answer_says_nothing_about_one_that_must_be_a_call(forced: dict[str, Any]) -> None:
+    app = scripted(ONE_CALL)
+    async with app.client() as client:
+        plain = await ask(client, CHAT, **forced)
+        formed = await ask(client, CHAT, response_format={"type": "json_object"}, **forced)
+    assert formed["choices"][0]["message"]["content"] is None
+    assert folded_whole(formed)[0].calls[0][1:] == folded_whole(plain)[0].calls[0][1:] == ["get_weather", PARIS]
+    assert len({request.grammar for request in app.engine.requests}) == 1
+
+
+async def test_a_form_of_the_answer_is_all_that_counts_where_nothing_may_be_called(
+    app: App, client: httpx.AsyncClient
+) -> None:
     form = {"response_format": {"type": "json_object"}}
-    forced = check_error(await post(client, CHAT, tools=TOOLS, tool_choice="required", **form), 422, "response_format")
-    assert forced["code"] == "invalid_request"
-    assert await ask(client, CHAT, tools=TOOLS, tool_choice="none", **form)
-    assert await ask(client, CHAT, tools=TOOLS, response_format={"type": "text"})
+    await ask(client, CHAT, **form)
+    await ask(client, CHAT, tools=TOOLS, tool_choice="none", **form)
+    assert len({request.grammar for request in app.engine.requests}) == 1
+    await ask(client, CHAT, tools=TOOLS, response_format={"type": "text"})
+    assert app.engine.requests[-1].grammar == ANY_TEXT
+
+
+async def test_json_of_the_form_that_was_asked_for_is_no_call_though_it_looks_like_one() -> None:
+    text = '{"name": "get_weather", "arguments": {"city": "Paris"}}'
+    async with scripted(text).client() as client:
+        [called] = folded_whole(await ask(client, CHAT, tools=TOOLS))
+        [told] = folded_whole(await ask(client, CHAT, tools=TOOLS, response_format={"type": "json_object"}))
+    assert told_calls(called.calls) == [("get_weather", CITY)]
+    assert (told.text, told.calls, told.finish_reason) == (text, [], "stop")
 
 
 async def test_a_form_of_the_answer_beside_calls_that_may_be_made_allows_either(
@@ -319,3 +357,23 @@ async def test_the_older_form_answers_a_conversation_of_the_newer_one(client: ht
     assert (await chat(client, *messages, **OLDER)).status_code == 200
     assert (await chat(client, *messages, tools=TOOLS)).status_code == 200
     assert (await chat(client, *messages)).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("form", "field"),
+    [({"tools": TOOLS}, "tools"), (OLDER, "functions"), (FORCED[0], "tools"), (FORCED[2], "functions")],
+)
+async def test_a_function_cannot_have_a_name_that_the_model_uses_otherwise(
+    monkeypatch: pytest.MonkeyPatch, form: dict[str, Any], field: str
+) -> None:
+    taken = replace(HERMES, reserved_names=frozenset({"get_time"}))
+    monkeypatch.setattr(ServedModel, "tool_format", taken)
+    app = scripted()
+    async with app.client() as client:
+        body = check_error(await post(client, CHAT, **form), 400, field)
+        assert body["code"] == "unsupported_by_model"
+        assert body["message"].startswith(f"{field}: ")
+        assert "get_time" in body["message"]
+        assert not app.engine.requests
+        none = {"tool_choice": "none"} if field == "tools" else {"function_call": "none"}
+        assert await ask(client, CHAT, **{**form, **none})

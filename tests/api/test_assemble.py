@@ -1,5 +1,6 @@
 """Events to answers and chunks."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -69,7 +70,7 @@ def test_answers_and_chunks_are_what_the_schemas_document(name: str, events: lis
         (ChatCompletionChunk if is_chat else CompletionResponse).model_validate_json(encoded(chunk))
 
 
-@given(events=answers(max_calls=1))
+@given(events=answers())
 def test_a_stream_of_the_older_form_adds_up_to_the_whole_answer(events: list[TextEvent]) -> None:
     whole = answer(events, OLDER)
     *streamed, _ = chunks(events, OLDER)
@@ -172,3 +173,11 @@ def test_only_the_end_by_a_call_has_another_name_in_the_older_form(reason: Finis
     older = FinishReason.FUNCTION_CALL if reason is FinishReason.TOOL_CALLS else reason
     assert answer(events, SHAPES["chat"])["choices"][0]["finish_reason"] == reason
     assert answer(events, OLDER)["choices"][0]["finish_reason"] == choices(events, OLDER)[-1]["finish_reason"] == older
+
+
+def test_the_older_form_tells_the_first_call_and_has_no_place_for_others() -> None:
+    second = (ToolCallDelta(1, "b", "g", ""), ToolCallDelta(1, "", "", "{}"))
+    events = [*CALLED[:1], replace(CALLED[1], tool_calls=(*CALLED[1].tool_calls, *second))]
+    told = {"function_call": {"name": "f", "arguments": "{}"}}
+    assert answer(events, OLDER)["choices"][0]["message"].items() >= told.items()
+    assert choices(events, OLDER) == choices(CALLED, OLDER)

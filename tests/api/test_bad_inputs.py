@@ -1,3 +1,6 @@
+import json
+from typing import Any
+
 import httpx
 import pytest
 
@@ -25,8 +28,10 @@ async def test_a_bad_input_gets_its_status_and_the_one_shape(
     app: App, client: httpx.AsyncClient, case: BadInput
 ) -> None:
     response = await send(client, case)
-    check_error(response, case.status, case.param)
+    body = check_error(response, case.status, case.param)
     assert not app.engine.requests
+    for problem in body.get("detail", ()):
+        check_place(case.body, problem)
 
 
 async def test_a_real_server_answers_them_all_in_the_same_way(app: App) -> None:
@@ -35,3 +40,12 @@ async def test_a_real_server_answers_them_all_in_the_same_way(app: App) -> None:
             check_error(await send(client, case), case.status, case.param)
         assert (await client.get("/health")).status_code == 200
     assert not app.engine.requests
+
+
+def check_place(body: bytes, problem: dict[str, Any]) -> None:
+    """A fault is told in the steps of the client's own JSON; only the last one may lead to where there is nothing."""
+    _, *path = problem["loc"]
+    value = json.loads(body, parse_int=float) if path else None
+    for step in path[:-1] if problem["type"] == "missing" else path:
+        assert isinstance(value, dict if isinstance(step, str) else list)
+        value = value[step]

@@ -58,6 +58,41 @@ def test_calls_are_told_one_at_a_time_each_with_its_result() -> None:
     ]
 
 
+def test_results_that_answer_no_call_that_is_left_keep_their_order() -> None:
+    results = [result("1", "c"), result("2", "a"), result("3", "a"), result("4", "c")]
+    told = shaped([calls(A, B), *results], (), ToolShape(has_parallel_calls=False))
+    assert [each.content for each in told if each.role is Role.TOOL] == ["2", "1", "3", "4"]
+
+
+@given(
+    named=st.lists(st.sampled_from("fg"), max_size=5),
+    given=st.lists(st.tuples(st.sampled_from([None, "0", "1", "2", "x"]), st.sampled_from([None, "f", "g"]))),
+)
+def test_a_result_without_an_id_answers_the_first_call_of_its_name_that_has_no_result(
+    named: list[str], given: list[tuple[str | None, str | None]]
+) -> None:
+    messages = [
+        calls(*(ToolCall(str(place), name, "{}") for place, name in enumerate(named))),
+        *(result("", id, name) for id, name in given),
+    ]
+    waiting = {str(place): name for place, name in enumerate(named)}
+    for linked, (id, name) in zip(shaped(messages, (), ToolShape())[1:], given, strict=True):
+        expected = id or next((call for call, other in waiting.items() if name in (None, other)), None)
+        waiting.pop(expected or "", None)
+        assert linked.tool_call_id == expected
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("shape", [ToolShape(), ToolShape(has_parallel_calls=False), NO_TOOL_SHAPE])
+@pytest.mark.parametrize("has_ids", [True, False])
+def test_a_message_may_have_very_many_calls_with_results_in_any_order(shape: ToolShape, has_ids: bool) -> None:
+    ids = [str(place) for place in range(50_000)]
+    called = calls(*(ToolCall(id, f"f{id}", "{}") for id in ids))
+    results = [result(id, id if has_ids else None, f"f{id}") for id in reversed(ids)]
+    told = shaped([called, *results], (), shape)
+    assert all(each.tool_call_id == each.content for each in told if each.role is Role.TOOL)
+
+
 def test_a_reasoning_is_told_once() -> None:
     thoughtful = replace(calls(A, B), reasoning="hm")
     assert [each.reasoning for each in shaped([thoughtful], (), ToolShape(has_parallel_calls=False))] == ["hm", None]

@@ -85,7 +85,7 @@ class ChatShape:
             choices.append(_delta(event.index, _reasoning(event.reasoning)))
         if event.text or logprobs is not None:
             choices.append(_delta(event.index, {"content": event.text}, logprobs))
-        choices += [_delta(event.index, self._calls.delta(delta)) for delta in event.tool_calls]
+        choices += [_delta(event.index, fields) for fields in map(self._calls.delta, event.tool_calls) if fields]
         if event.finish_reason is not None:
             choices.append(_delta(event.index, {}, finish_reason=self._reason(event)))
         return choices

@@ -36,13 +36,15 @@ def parse_json(body: bytes, *, max_depth: int) -> JsonObject:
     return data
 
 
-def _is_too_deep(body: bytes, max_depth: int) -> bool:
-    """Looks at the nesting of brackets outside strings, without recursion and without building anything."""
-    if body.count(b"[") + body.count(b"{") <= max_depth:
-        return False
-    brackets = np.frombuffer(_STRING.sub(b"", body).translate(None, _NOT_BRACKETS), dtype=np.uint8)
+def nesting(text: bytes) -> int:
+    """Levels of brackets outside strings, counted without recursion and without building anything."""
+    brackets = np.frombuffer(_STRING.sub(b"", text).translate(None, _NOT_BRACKETS), dtype=np.uint8)
     is_opening = (brackets == ord("[")) | (brackets == ord("{"))
-    return int(np.where(is_opening, 1, -1).cumsum().max(initial=0)) > max_depth
+    return int(np.where(is_opening, 1, -1).cumsum().max(initial=0))
+
+
+def _is_too_deep(body: bytes, max_depth: int) -> bool:
+    return body.count(b"[") + body.count(b"{") > max_depth and nesting(body) > max_depth
 
 
 def _decode(body: bytes) -> JsonObject:

@@ -17,7 +17,9 @@ class CallsForm(Protocol):
         """Fields of a message with these calls, at least one."""
         ...
 
-    def delta(self, delta: ToolCallDelta) -> WireData: ...
+    def delta(self, delta: ToolCallDelta) -> WireData:
+        """Fields of a message's delta; none where the form has no place for the call."""
+        ...
 
 
 class ToolCallsForm:
@@ -36,16 +38,16 @@ class ToolCallsForm:
 
 
 class FunctionCallForm:
-    """The older one, for answers with at most one call."""
+    """The older one, which tells an answer's first call and has no place for others."""
 
     finish_reason = FinishReason.FUNCTION_CALL
 
     def message(self, calls: Sequence[ToolCall]) -> WireData:
-        [call] = calls
-        return {"function_call": _function(call.name, call.arguments)}
+        first = calls[0]
+        return {"function_call": _function(first.name, first.arguments)}
 
     def delta(self, delta: ToolCallDelta) -> WireData:
-        return {"function_call": _function(delta.name, delta.arguments)}
+        return {"function_call": _function(delta.name, delta.arguments)} if delta.index == 0 else {}
 
 
 def _function(name: str, arguments: str) -> WireData:

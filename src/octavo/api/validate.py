@@ -10,6 +10,7 @@ from pydantic_core import ErrorDetails
 from octavo.api.body import JsonObject
 from octavo.api.errors import InvalidFields, Problem
 from octavo.api.schemas.common import WireRequest
+from octavo.api.schemas.unions import is_member
 from octavo.api.shown import shown, shown_name
 from octavo.errors import NotYetSupported, UnknownField
 
@@ -20,8 +21,6 @@ _MESSAGES = {
     "model_attributes_type": "Input should be an object",
     "model_type": "Input should be an object",
     "too_short": "Input should have at least 1 item",
-    "union_tag_invalid": "Input should be a part of a known type: text",
-    "union_tag_not_found": "Input should be a part with a type: text",
 }
 """Where the validator's own words speak of Python or repeat too much of the input."""
 
@@ -102,7 +101,8 @@ def _invalid_fields(errors: Sequence[ErrorDetails]) -> InvalidFields:
 
 
 def _problem(error: ErrorDetails) -> Problem:
-    loc = tuple(shown_name(part) if isinstance(part, str) else part for part in error["loc"])
+    path = (step for step in error["loc"] if not is_member(step))
+    loc = tuple(shown_name(step) if isinstance(step, str) else step for step in path)
     message = _MESSAGES.get(error["type"], error["msg"][:_MAX_MESSAGE])
     given = "" if error["type"] == "missing" else f" (given {shown(error['input'])})"
     return Problem(("body", *loc), message + given, error["type"])

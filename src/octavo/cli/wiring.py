@@ -118,5 +118,11 @@ def limits_of(settings: Settings) -> Limits:
         max_stop_length=settings.max_stop_length,
         max_stop_tokens=settings.max_stop_tokens,
         max_top_logprobs=settings.max_top_logprobs,
+        max_messages=settings.max_messages,
+        max_tools=settings.max_tools,
+        max_tools_size=int(settings.max_tools_size),
+        max_schema=int(settings.max_schema),
+        max_schema_depth=settings.max_schema_depth,
+        max_compile_time=settings.max_compile_time,
         max_queue_per_slot=settings.max_queue_per_slot,
     )

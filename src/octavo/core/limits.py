@@ -15,7 +15,9 @@ class Limits:
     max_stop_length: int = 256
     max_stop_tokens: int = 64
     max_top_logprobs: int = 20
+    max_messages: int = 10_000
     max_tools: int = 128
+    max_tools_size: int = 2**20
     max_schema: int = 64 * 2**10
     max_schema_depth: int = 32
     max_compile_time: float = 2.0

@@ -95,12 +95,14 @@ class ToolUse:
     format: name of the tool format that the model writes; see octavo.streaming.tool_formats.
     is_forced: the answer's grammar makes it calls, in the CallSyntax of the format, and nothing else.
     is_parallel: whether more than one call may be made. The answer ends with the first where not.
+    reads_unmarked: whether plain JSON is a call, too, for models that forget their format.
     """
 
     tools: tuple[Tool, ...] = ()
     format: str = ""
     is_forced: bool = False
     is_parallel: bool = True
+    reads_unmarked: bool = True
 
 
 NO_TOOLS = ToolUse()

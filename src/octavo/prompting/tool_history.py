@@ -48,19 +48,37 @@ def linked(messages: Iterable[Message]) -> Iterator[Message]:
     """Results with the id and the name of their call, where the client left one out. Without an id a result is that of
     the first call that has none yet."""
     names: dict[str, str] = {}
-    unanswered: list[ToolCall] = []
+    unanswered = _Unanswered(())
     for message in messages:
         if message.tool_calls:
-            unanswered = list(message.tool_calls)
-            names |= {call.id: call.name for call in unanswered}
+            unanswered = _Unanswered(message.tool_calls)
+            names |= {call.id: call.name for call in message.tool_calls}
         if message.role is Role.TOOL:
-            call_id = message.tool_call_id or next(
-                (call.id for call in unanswered if message.name in (None, call.name)), None
-            )
-            unanswered = [call for call in unanswered if call.id != call_id]
+            call_id = message.tool_call_id or unanswered.first(message.name)
+            unanswered.answer(call_id)
             name = message.name if message.name is not None or call_id is None else names.get(call_id)
             message = replace(message, tool_call_id=call_id, name=name)
         yield message
+
+
+class _Unanswered:
+    """Calls that have no result yet. An answered one stays in its queues until it is the first of them."""
+
+    def __init__(self, calls: Sequence[ToolCall]) -> None:
+        self._answered: set[str | None] = set()
+        self._ids: dict[str | None, deque[str]] = {None: deque(call.id for call in calls)}
+        for call in calls:
+            self._ids.setdefault(call.name, deque()).append(call.id)
+
+    def first(self, name: str | None) -> str | None:
+        """The id of the first one of that name, or of any where there is no name."""
+        ids = self._ids.get(name, deque())
+        while ids and ids[0] in self._answered:
+            ids.popleft()
+        return ids[0] if ids else None
+
+    def answer(self, call_id: str | None) -> None:
+        self._answered.add(call_id)
 
 
 def _calls_written(messages: Iterable[Message]) -> Iterator[Message]:
@@ -76,18 +94,29 @@ def _calls_one_at_a_time(messages: Iterable[Message]) -> Iterator[Message]:
         message = rest.popleft()
         if len(message.tool_calls) < 2:
             yield message
-            continue
-        results = list(takewhile(lambda each: each.role is Role.TOOL, rest))
-        for _ in results:
-            rest.popleft()
-        for call in message.tool_calls:
-            yield replace(message, tool_calls=(call,))
-            message = replace(message, content="", reasoning=None)  # said once, before the first call
-            result = next((each for each in results if each.tool_call_id == call.id), None)
-            if result is not None:
-                results.remove(result)
-                yield result
-        yield from results
+        else:
+            yield from _one_at_a_time(message, _first_results(rest))
+
+
+def _first_results(rest: deque[Message]) -> list[Message]:
+    """The results that the rest begins with, taken from it."""
+    results = list(takewhile(lambda each: each.role is Role.TOOL, rest))
+    for _ in results:
+        rest.popleft()
+    return results
+
+
+def _one_at_a_time(message: Message, results: Sequence[Message]) -> Iterator[Message]:
+    left = dict(enumerate(results))
+    places: dict[str | None, deque[int]] = {}
+    for place, result in left.items():
+        places.setdefault(result.tool_call_id, deque()).append(place)
+    for call in message.tool_calls:
+        yield replace(message, tool_calls=(call,))
+        message = replace(message, content="", reasoning=None)  # said once, before the first call
+        if places.get(call.id):
+            yield left.pop(places[call.id].popleft())
+    yield from left.values()
 
 
 def _texts_before_calls(messages: Iterable[Message]) -> Iterator[Message]:

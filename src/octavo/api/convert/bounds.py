@@ -1,9 +1,10 @@
 """What the schemas of requests allow and this server does not."""
 
-import json
-from collections.abc import Iterator
 from typing import Any
 
+import msgspec
+
+from octavo.api.body import nesting
 from octavo.api.schemas.chat import ChatCompletionRequest
 from octavo.api.schemas.completions import CompletionRequest
 from octavo.api.schemas.generation import GenerationFields
@@ -40,10 +41,18 @@ def _check_completion(wire: CompletionRequest, limits: Limits) -> None:
 
 def _check_chat(wire: ChatCompletionRequest, limits: Limits) -> None:
     _check_most("top_logprobs", wire.top_logprobs or 0, limits.max_top_logprobs, "tokens in a place")
-    field = wire.functions_field
+    _check_most("messages", len(wire.messages), limits.max_messages, "messages")
+    _check_functions(wire, limits)
+
+
+def _check_functions(wire: ChatCompletionRequest, limits: Limits) -> None:
+    """Looks at no more schemas than are needed to tell that they are too large together."""
+    field, size = wire.functions_field, 0
     _check_most(field, len(wire.given_functions), limits.max_tools, "functions")
     for function in wire.given_functions:
-        _check_definition(field, function.parameters, limits)
+        size += _check_definition(field, function.parameters, limits)
+        if size > limits.max_tools_size:
+            raise _too_much(field, f"{size} or more", limits.max_tools_size, "bytes in the schemas of all functions")
 
 
 def _definition(format: ResponseFormat | None) -> Any:
@@ -60,20 +69,18 @@ def _definition(format: ResponseFormat | None) -> Any:
     return None
 
 
-def _check_definition(field: str, definition: Any, limits: Limits) -> None:
-    size = len(json.dumps(definition, ensure_ascii=False, separators=(",", ":")).encode())
-    _check_most(field, size, limits.max_schema, "bytes in a schema or grammar")
-    _check_most(field, _depth(definition), limits.max_schema_depth, "levels in a schema")
-
-
-def _depth(value: Any) -> int:
-    return 1 + max(map(_depth, _parts(value)), default=0) if isinstance(value, dict | list) else 0
-
-
-def _parts(value: dict[str, Any] | list[Any]) -> Iterator[Any]:
-    yield from value.values() if isinstance(value, dict) else value
+def _check_definition(field: str, definition: Any, limits: Limits) -> int:
+    """The definition's size: bytes of its JSON text without white space."""
+    text = msgspec.json.encode(definition)
+    _check_most(field, len(text), limits.max_schema, "bytes in a schema or grammar")
+    _check_most(field, nesting(text), limits.max_schema_depth, "levels in a schema")
+    return len(text)
 
 
 def _check_most(field: str, number: int, most: int, what: str) -> None:
     if number > most:
-        raise InvalidRequest(f"{field}: Input should have at most {most} {what} (given {number}).", param=field)
+        raise _too_much(field, str(number), most, what)
+
+
+def _too_much(field: str, given: str, most: int, what: str) -> InvalidRequest:
+    return InvalidRequest(f"{field}: Input should have at most {most} {what} (given {given}).", param=field)

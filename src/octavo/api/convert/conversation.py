@@ -7,8 +7,8 @@ from octavo.core.messages import Message, Role
 from octavo.core.tools import ToolCall
 from octavo.errors import NotYetSupported
 
-_ROLES = {"developer": Role.SYSTEM, "function": Role.TOOL}
-"""Other names of roles."""
+_ROLES = {**{str(role): role for role in Role}, "developer": Role.SYSTEM, "function": Role.TOOL}
+"""By the wire's names, two of which are other names of roles."""
 
 
 def conversation(wires: Sequence[ChatMessage]) -> tuple[Message, ...]:
@@ -18,30 +18,32 @@ def conversation(wires: Sequence[ChatMessage]) -> tuple[Message, ...]:
     num_unnamed = 0
     for wire in wires:
         num_unnamed += wire.function_call is not None
-        messages.append(_message(wire, _made_id(num_unnamed)))
+        messages.append(_message(wire, num_unnamed))
     return tuple(messages)
+
+
+def _message(wire: ChatMessage, num_unnamed: int) -> Message:
+    return Message(
+        role=_ROLES[wire.role],
+        content=_text(wire.content),
+        name=wire.name,
+        tool_call_id=_made_id(num_unnamed) if wire.role == "function" else wire.tool_call_id,
+        reasoning=wire.given_reasoning,
+        tool_calls=_calls(wire, num_unnamed),
+    )
+
+
+def _calls(wire: ChatMessage, num_unnamed: int) -> tuple[ToolCall, ...]:
+    if wire.function_call is not None:
+        return (ToolCall(_made_id(num_unnamed), wire.function_call.name, wire.function_call.arguments),)
+    if not wire.tool_calls:
+        return ()
+    return tuple(ToolCall(call.id, call.function.name, call.function.arguments) for call in wire.tool_calls)
 
 
 def _made_id(number: int) -> str:
     """Nine letters and digits: some families' templates demand so many."""
     return f"call{number:05}"
-
-
-def _message(wire: ChatMessage, made_id: str) -> Message:
-    return Message(
-        role=_ROLES.get(wire.role) or Role(wire.role),
-        content=_text(wire.content),
-        name=wire.name,
-        tool_call_id=made_id if wire.role == "function" else wire.tool_call_id,
-        reasoning=wire.given_reasoning,
-        tool_calls=_calls(wire, made_id),
-    )
-
-
-def _calls(wire: ChatMessage, made_id: str) -> tuple[ToolCall, ...]:
-    if wire.function_call is not None:
-        return (ToolCall(made_id, wire.function_call.name, wire.function_call.arguments),)
-    return tuple(ToolCall(call.id, call.function.name, call.function.arguments) for call in wire.tool_calls or ())
 
 
 def _text(content: Content | None) -> str:

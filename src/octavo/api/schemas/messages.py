@@ -2,11 +2,12 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Discriminator, Field, Tag, ValidationInfo, field_validator
+from pydantic import Field, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
 from octavo.api.schemas.common import WireRequest
 from octavo.api.schemas.tools import GivenFunctionCall, GivenToolCall
+from octavo.api.schemas.unions import member, told_by, type_of
 
 
 class TextPart(WireRequest):
@@ -24,14 +25,13 @@ def _content_kind(value: Any) -> str | None:
     return "text" if isinstance(value, str) else "parts" if isinstance(value, list) else None
 
 
-Parts = Annotated[list[Annotated[TextPart | ImagePart, Field(discriminator="type")]], Field(fail_fast=True)]
+Part = Annotated[
+    Annotated[TextPart, member("text")] | Annotated[ImagePart, member("image_url")],
+    told_by(type_of, error_type="content_part_type", message="Input should be an object of type text"),
+]
 Content = Annotated[
-    Annotated[str, Tag("text")] | Annotated[Parts, Tag("parts")],
-    Discriminator(
-        _content_kind,
-        custom_error_type="content_type",
-        custom_error_message="Input should be a string, null or a list of parts",
-    ),
+    Annotated[str, member("text")] | Annotated[list[Part], Field(fail_fast=True), member("parts")],
+    told_by(_content_kind, error_type="content_type", message="Input should be a string, null or a list of parts"),
 ]
 
 

@@ -2,10 +2,11 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Discriminator, Field, PlainValidator, Tag, WithJsonSchema
+from pydantic import Field, PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from octavo.api.schemas.common import WireRequest
+from octavo.api.schemas.unions import member, told_by, type_of
 
 
 def _parse_schema(value: Any) -> dict[str, Any] | bool:
@@ -55,20 +56,15 @@ class GrammarFormat(WireRequest):
     grammar: str = Field(description="In Lark's notation or in GBNF.")
 
 
-def _type_of(value: Any) -> str | None:
-    type = value.get("type") if isinstance(value, dict) else None
-    return type if isinstance(type, str) else None
-
-
 ResponseFormat = Annotated[
-    Annotated[TextFormat, Tag("text")]
-    | Annotated[JsonObjectFormat, Tag("json_object")]
-    | Annotated[JsonSchemaFormat, Tag("json_schema")]
-    | Annotated[RegexFormat, Tag("regex")]
-    | Annotated[GrammarFormat, Tag("grammar")],
-    Discriminator(
-        _type_of,
-        custom_error_type="response_format_type",
-        custom_error_message="Input should be an object of type text, json_object, json_schema, regex or grammar",
+    Annotated[TextFormat, member("text")]
+    | Annotated[JsonObjectFormat, member("json_object")]
+    | Annotated[JsonSchemaFormat, member("json_schema")]
+    | Annotated[RegexFormat, member("regex")]
+    | Annotated[GrammarFormat, member("grammar")],
+    told_by(
+        type_of,
+        error_type="response_format_type",
+        message="Input should be an object of type text, json_object, json_schema, regex or grammar",
     ),
 ]

@@ -2,9 +2,10 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import Field
 
 from octavo.api.schemas.common import WireData, WireRequest, WireResponse
+from octavo.api.schemas.unions import member, told_by, type_of
 
 
 class FunctionDefinition(WireRequest):
@@ -69,10 +70,7 @@ class AllowedTools(WireRequest):
 
 
 def _choice_kind(value: Any) -> str | None:
-    if isinstance(value, dict):
-        kind = value.get("type")
-        return kind if isinstance(kind, str) else None
-    return "word" if isinstance(value, str) else None
+    return "word" if isinstance(value, str) else type_of(value)
 
 
 def _call_kind(value: Any) -> str | None:
@@ -80,22 +78,22 @@ def _call_kind(value: Any) -> str | None:
 
 
 ToolChoice = Annotated[
-    Annotated[Literal["none", "auto", "required"], Tag("word")]
-    | Annotated[NamedTool, Tag("function")]
-    | Annotated[AllowedTools, Tag("allowed_tools")],
-    Discriminator(
+    Annotated[Literal["none", "auto", "required"], member("word")]
+    | Annotated[NamedTool, member("function")]
+    | Annotated[AllowedTools, member("allowed_tools")],
+    told_by(
         _choice_kind,
-        custom_error_type="tool_choice_type",
-        custom_error_message="Input should be none, auto, required or an object of type function or allowed_tools",
+        error_type="tool_choice_type",
+        message="Input should be none, auto, required or an object of type function or allowed_tools",
     ),
 ]
 
 FunctionChoice = Annotated[
-    Annotated[Literal["none", "auto"], Tag("word")] | Annotated[FunctionName, Tag("function")],
-    Discriminator(
+    Annotated[Literal["none", "auto"], member("word")] | Annotated[FunctionName, member("function")],
+    told_by(
         _call_kind,
-        custom_error_type="function_call_type",
-        custom_error_message="Input should be none, auto or an object with the name of a function",
+        error_type="function_call_type",
+        message="Input should be none, auto or an object with the name of a function",
     ),
 ]
 """What there was before ToolChoice."""
