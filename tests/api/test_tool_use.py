@@ -1,14 +1,16 @@
 """What a request says about calls, as the streams of its answer get it."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from octavo.api.convert.tools import tool_use
 from octavo.api.schemas.chat import ChatCompletionRequest
-from octavo.core.tools import NO_TOOLS, ToolUse
+from octavo.core.tools import NO_TOOLS, CallSyntax, ToolUse
 from octavo.engine.specs import ScriptedSpec
 from octavo.service import ServedModel
+from octavo.streaming.tool_formats.hermes import HERMES
 from support.bad_inputs import CHAT
 
 from .asking import BARE
@@ -68,3 +70,12 @@ def test_an_older_request_has_at_most_one_call(choice: Any, expected: ToolUse) -
 def test_only_marked_calls_are_calls_where_the_answer_has_a_form(form: dict[str, Any]) -> None:
     for fields in ({"tools": TOOLS}, OLDER):
         assert not used(**fields, response_format=form).reads_unmarked
+
+
+def test_a_forced_call_that_would_end_the_generation_within_itself_is_written_in_the_generic_form(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cut = replace(HERMES, name="cut", syntax=CallSyntax(begin="<|end|>call ", middle=" "))
+    monkeypatch.setattr(ServedModel, "tool_format", cut)
+    assert used(tools=TOOLS, tool_choice="required").format == "hermes"
+    assert used(tools=TOOLS).format == "cut"

@@ -81,7 +81,7 @@ async def test_what_takes_too_long_is_refused_and_waiting_does_not_count() -> No
         return grammar_of(regex_part("a"))
 
     grammars = GrammarMaker(0.2)
-    with pytest.raises(UnsupportedGrammar, match="more than 0.2 s"):
+    with pytest.raises(UnsupportedGrammar, match=r"more than 0\.2 s"):
         await grammars.made(Recipe("tools", "endless", endless), VOCABULARY)
     assert await grammars.made(Recipe("tools", "sleeping", sleeping), VOCABULARY)
 

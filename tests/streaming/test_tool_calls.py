@@ -13,7 +13,7 @@ from octavo.core.tools import ToolCallDelta, ToolUse, joined_calls
 from octavo.streaming import ChoiceStream, ContentFilter
 from octavo.streaming.tool_calls import CallLog, new_tool_machine
 from streaming.builders import END, THINK_FORMAT, VOCABULARY, byte_chunks, choice
-from streaming.tool_formats.samples import TOOLS, calls_of
+from streaming.tool_formats.samples import TOOLS, calls_of, run
 
 CALL = '<tool_call>\n{"name": "now", "arguments": {}}\n</tool_call>'
 SEARCH = '<tool_call>\n{"name": "search", "arguments": {"query": "é <tool_call>"}}\n</tool_call>'
@@ -86,8 +86,7 @@ def test_a_call_behind_one_that_went_wrong_is_found() -> None:
 def test_a_call_that_is_cut_is_text_unless_only_its_end_marker_is_missing_and_the_reason_stays(length: int) -> None:
     event = whole(CALL[:length], end=FinishReason.LENGTH)
     assert event.finish_reason is FinishReason.LENGTH
-    if event.tool_calls:
-        assert "}}" in CALL[:length]
+    if "}}" in CALL[:length]:
         assert (event.text, calls_of(event)) == ("", [("now", {})])
     else:
         assert event.text == CALL[:length]
@@ -122,7 +121,28 @@ def test_where_one_call_is_allowed_the_answer_ends_with_the_first() -> None:
     pushed = [stream.push(chunk) for chunk in byte_chunks(f"{CALL}\n{CALL}", FinishReason.LENGTH)]
     event = TextEvent.joined([event for event in pushed if event is not None])
     assert (calls_of(event), event.finish_reason) == ([("now", {})], FinishReason.TOOL_CALLS)
+    assert event.num_tokens == CALL.index("\n</tool_call>")
+
+
+def test_where_one_call_is_allowed_a_forced_answer_ends_with_it_whatever_the_engine_writes() -> None:
+    stream = ChoiceStream(replace(choice(), tools=replace(FORCED, is_parallel=False)), VOCABULARY)
+    pushed = [stream.push(chunk) for chunk in byte_chunks(f"{CALL}\n{SEARCH} and so on", FinishReason.LENGTH)]
+    event = TextEvent.joined([event for event in pushed if event is not None])
+    assert (event.text, calls_of(event), event.finish_reason) == ("", [("now", {})], FinishReason.TOOL_CALLS)
     assert event.num_tokens == len(CALL)
+
+
+def test_text_behind_a_forced_call_is_the_same_however_it_is_cut() -> None:
+    for cuts in ([], range(len(CALL) + 6), [len(CALL)]):
+        event = run(f"{CALL} and ", "hermes", cuts=cuts, is_forced=True)
+        assert (event.text, calls_of(event)) == (" and ", [("now", {})])
+
+
+@pytest.mark.parametrize("length", range(CALL.index("\n</tool_call>"), len(CALL)))
+def test_a_call_is_told_before_its_end_marker_comes(length: int) -> None:
+    deltas: list[ToolCallDelta] = []
+    new_tool_machine(AUTO, CallLog("r", deltas.append)).push([(Channel.ANSWER, CALL[:length])])
+    assert [delta.name for delta in deltas] == ["now", ""]
 
 
 def test_text_between_and_behind_calls_keeps_its_white_space() -> None:

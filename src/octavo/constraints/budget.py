@@ -16,7 +16,8 @@ class _Budget:
     end: float
 
 
-_budget: ContextVar[_Budget] = ContextVar("budget", default=_Budget(math.inf, math.inf))
+_UNLIMITED = _Budget(math.inf, math.inf)
+_budget: ContextVar[_Budget] = ContextVar("budget", default=_UNLIMITED)
 
 
 @contextmanager

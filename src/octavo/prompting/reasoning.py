@@ -25,6 +25,7 @@ class Family:
     thought: tuple[str, str] = ("", "")
     answer: str = ""
     headers: frozenset[str] = frozenset()
+    ends_in_answer: bool = False
 
 
 def _pair(start: str, end: str, *, signs: tuple[str, ...] = (), more: tuple[str, ...] = (), answer: str = "") -> Family:
@@ -114,6 +115,13 @@ FAMILIES = (
         thought=("<|open|>think<|sep|>", "<|close|>think<|sep|>"),
         answer="<|open|>response<|sep|>",
     ),
+    # Functionary 3.2, whose prompts end with ">>>": all\n…>>>get_weather\n{…}. Calls are a tool format's.
+    Family(
+        (">>>${recipient}",),
+        (("all\n", ANSWER), (">>>all\n", ANSWER)),
+        answer="all\n",
+        ends_in_answer=True,
+    ),
     _command("<|START_TEXT|>", signs=("<|START_TEXT|>",)),
     _command("<|START_RESPONSE|>"),  # Command A and R7B
     # Granite 3.3
@@ -186,6 +194,7 @@ def channel_format(template: ChatTemplate, prompt: str) -> ChannelFormat:
         thought=("", "") if is_answering else family.thought,
         answer="" if is_answering and family.answer.endswith(marker) else family.answer,
         headers=family.headers,
+        ends_in_answer=family.ends_in_answer,
     )
 
 

@@ -10,11 +10,14 @@ from octavo.core.tools import ToolCallDelta, ToolUse
 from octavo.streaming.markers import MarkerSearch
 from octavo.streaming.segment import Segment
 from octavo.streaming.tool_formats import BY_NAME, bare
-from octavo.streaming.tool_formats.base import ReadCalls, WrittenCall
+from octavo.streaming.tool_formats.base import CallReading, ReadCalls, WrittenCall
 from octavo.streaming.tool_formats.reader import NotACall, Reader, Reading
 
 _SLICE = 2048
 """Characters that are looked at together: what is behind the end of a call, or of what is none, is taken up again."""
+
+_NOT_IN_FENCES = frozenset((bare.FENCE, *bare.BRACKETS))
+"""With which no call begins in a block of code: the first of them ends it."""
 
 
 class ToolMachine(Protocol):
@@ -72,8 +75,8 @@ class WrittenCalls:
     """Finds the calls that a model chose to make, in its format or in bare JSON.
 
     A call is told once it is complete, and until then its text is held back: so what turns out to be no call is text
-    like any other. White space around calls is hidden with them, but for that between a call and the text behind it
-    where there is text before it too.
+    like any other, but the calls before it stay calls. Nor is bare JSON a call in a block of code. White space around
+    calls is hidden with them, but for that between a call and the text behind it where there is text before it too.
     """
 
     def __init__(self, use: ToolUse, log: CallLog) -> None:
@@ -82,18 +85,21 @@ class WrittenCalls:
         self._is_parallel = use.is_parallel
         self._log = log
         self._line_starts = format.line_starts.union(bare.STARTS)
-        readers: dict[Channel, dict[str, ReadCalls]] = {Channel.ANSWER: dict.fromkeys(bare.STARTS, bare.read)}
-        readers.setdefault(format.channel, {}).update(dict.fromkeys(format.starts, format.read))
+        readers: dict[Channel, dict[str, ReadCalls]] = {format.channel: {}}
+        if use.reads_unmarked:
+            readers[Channel.ANSWER] = dict.fromkeys(bare.STARTS, bare.read)
+        readers[format.channel].update(dict.fromkeys(format.starts, format.read))
         self._readers = readers
         self._searches = {channel: MarkerSearch(tuple(starts)) for channel, starts in readers.items()}
         self._channel = Channel.HIDDEN
-        self._attempt: tuple[Reader, Reading[Sequence[WrittenCall]]] | None = None
+        self._attempt: tuple[Reader, CallReading] | None = None
         if format.read_opening is not None:
             reader = Reader()
             self._channel, self._attempt = format.channel, (reader, format.read_opening(reader, self._tools))
         self._space: list[str] = []  # that the text ends with
         self._is_behind_call = False  # nothing but white space since the last call
         self._is_line_blank = True
+        self._is_in_fence = False  # of which the beginning was no call's
         self._has_text = False
         self.is_cut = False
 
@@ -129,12 +135,20 @@ class WrittenCalls:
             return [(self._channel, text)], ""
         before, start, rest = self._searches[self._channel].find(text, is_last=is_last)
         settled = self._text(before)
-        if start in self._line_starts and not self._is_line_blank:
+        if not self._is_in_place(start):
             return settled + self._text(start), rest
         if start:
             reader = Reader()
             self._attempt = reader, self._readers[self._channel][start](reader, self._tools)
         return settled, start + rest
+
+    def _is_in_place(self, start: str) -> bool:
+        if start in self._line_starts and not self._is_line_blank:
+            return False
+        if not self._is_in_fence or start not in _NOT_IN_FENCES:
+            return True
+        self._is_in_fence = start != bare.FENCE
+        return False
 
     def _read_on(self, text: str, is_last: bool) -> tuple[list[Segment], str]:
         assert self._attempt is not None
@@ -142,23 +156,35 @@ class WrittenCalls:
         reader.feed(text)
         if is_last:
             reader.end()
+        settled: list[Segment] = []
         try:
-            next(reading)
+            for call in reading:
+                if call is None:
+                    return settled, ""
+                settled += self._call(call, reader.drain())
+                if self.is_cut:
+                    break
+            settled += self._markup(reader.text)
         except NotACall:
-            self._attempt = None
-            return self._text(reader.text), reader.rest
-        except StopIteration as done:
-            self._attempt = None
-            return self._calls(done.value, reader.text), reader.rest
-        return [], ""
+            self._is_in_fence = self._is_in_fence or reader.text.startswith(bare.FENCE)
+            settled += self._text(reader.text)
+        self._attempt = None
+        return settled, reader.rest
 
-    def _calls(self, calls: Sequence[WrittenCall], text: str) -> list[Segment]:
-        for call in calls if self._is_parallel else calls[:1]:
-            self._log.begin(call.name)
-            self._log.write(call.arguments)
-        self.is_cut = bool(calls) and not self._is_parallel
+    def _call(self, call: WrittenCall, text: str) -> list[Segment]:
+        self._log.begin(call.name)
+        self._log.write(call.arguments)
+        self.is_cut = not self._is_parallel
+        return self._markup(text)
+
+    def _markup(self, text: str) -> list[Segment]:
+        """What belongs to calls, but for the white space behind it."""
+        body = text.rstrip()
+        hidden, space = self._taken_space() + body, text[len(body) :]
+        self._space.append(space)
+        self._is_line_blank = self._is_line_blank or "\n" in space
         self._is_behind_call = True
-        return [(Channel.HIDDEN, self._taken_space() + text)]
+        return [(Channel.HIDDEN, hidden)]
 
     def _text(self, text: str) -> list[Segment]:
         body = text.rstrip()
@@ -185,18 +211,18 @@ class ForcedCalls:
     Text of the format's channel that is something else after all stays what it is there.
     """
 
-    is_cut = False
-
     def __init__(self, use: ToolUse, log: CallLog) -> None:
         format = BY_NAME[use.format]
         self._channel = format.channel
         self._syntax = format.syntax
         self._names = {tool.name + format.syntax.middle: tool.name for tool in use.tools}
+        self._is_parallel = use.is_parallel
         self._log = log
         self._reader = Reader()
         self._reading: Reading[None] | None = self._read()
         self._is_in_arguments = False
         self._held: list[str] = []
+        self.is_cut = False
 
     def push(self, segments: Sequence[Segment]) -> list[Segment]:
         settled: list[Segment] = []
@@ -214,7 +240,7 @@ class ForcedCalls:
 
     def _part(self, text: str) -> list[Segment]:
         if self._reading is None:
-            return [(self._channel, text)]
+            return [(Channel.HIDDEN if self.is_cut else self._channel, text)]
         self._reader.feed(text)
         self._held.append(text)
         return self._read_on()
@@ -231,8 +257,10 @@ class ForcedCalls:
         if self._channel is Channel.ANSWER and self._reading is not None and not self._log.num_calls:
             return []
         held = "".join(self._held)
+        rest = "" if self._reading is not None or self.is_cut else self._reader.rest
         self._held.clear()
-        return [(Channel.HIDDEN if self._log.num_calls else self._channel, held)]
+        read = held.removesuffix(rest)
+        return [(Channel.HIDDEN if self._log.num_calls else self._channel, read), (self._channel, rest)]
 
     def _read(self) -> Reading[None]:
         reader, syntax = self._reader, self._syntax
@@ -246,6 +274,9 @@ class ForcedCalls:
             self._log.write(reader.drain())
             self._is_in_arguments = False
             yield from reader.literal(syntax.end)
+            if not self._is_parallel:
+                self.is_cut = True
+                return
             if (yield from reader.one_of((again, syntax.closing))) != again:
                 return
             name = yield from self._name()

@@ -58,6 +58,7 @@ def run(
     tools: Sequence[Tool] = TOOLS,
     is_parallel: bool = True,
     is_forced: bool = False,
+    reads_unmarked: bool = True,
 ) -> TextEvent:
     """All that is told of an answer, as one event.
 
@@ -65,7 +66,7 @@ def run(
     controls: texts that are control tokens of the vocabulary, each a token of its own.
     """
     vocabulary, tokens = _tokenized(text, cuts, controls)
-    use = ToolUse(tuple(tools), format, is_forced=is_forced, is_parallel=is_parallel)
+    use = ToolUse(tuple(tools), format, is_forced, is_parallel, reads_unmarked)
     stream = ChoiceStream(replace(choice(channels=channels), tools=use), vocabulary)
     chunks = [*(TokenChunk((token,)) for token in tokens), TokenChunk((), FinishReason.STOP)]
     return TextEvent.joined([event for chunk in chunks if (event := stream.push(chunk)) is not None])

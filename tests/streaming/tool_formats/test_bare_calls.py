@@ -39,7 +39,9 @@ def settled(text: str) -> str:
         "[now,",
         "```json\n[1,",
         '```json\n{"city":',
-        "```python\nimport os",
+        "```python\n[now()]",
+        "```\nnow()",
+        "```json\nnow()",
         "```text",
         "```\nls -l",
     ],
@@ -67,16 +69,13 @@ def test_what_may_be_a_call_is_held_back(text: str) -> None:
         '{"arguments": {}}',
         '{"tool_calls": []}',
         '{"tool_calls": [{"name": "then"}]}',
-        f"[{NOW}, 3]",
         f"[[{NOW}]]",
         "[]",
         '[get_weather("Paris")]',
         "[get_weather(city=Paris)]",
         "[get_weather(city='Paris]",
-        "[now()",
         "[now(",
         "[now(=1)]",
-        f"```json\n{NOW}\nand so on\n```",
     ],
 )
 def test_what_is_no_call_after_all_is_text(text: str) -> None:
@@ -91,14 +90,17 @@ def test_what_is_no_call_after_all_is_text(text: str) -> None:
         '{"name": "now", "arguments": "{}"}',
         '{"name": "now", "arguments": null}',
         '{"arguments": {}, "name": "now"}',
-        '{"id": "1", "name": "now"}',
-        '{"tool": "now", "args": {}}',
+        '{"id": "1", "name": "now", "args": {}}',
+        '{"tool_call_id": "1", "index": 0, "tool": "now", "args": {}}',
         '{"function": "now", "input": {},}',
         '{"function_call": {"name": "now", "arguments": "{}"}}',
         '{"type": "tool_use", "id": "1", "name": "now", "input": {}}',
         f"[\n  {NOW}\n]",
         f"[{NOW},]",
         "[ now( ) ]",
+        "[now()",
+        f"[{NOW}",
+        f'{{"tool_calls": [{NOW}',
         "[now.call()]",
         f"```json\n{NOW}",
         f"  {NOW}  ",
@@ -108,6 +110,65 @@ def test_spellings_of_one_call_are_understood(text: str) -> None:
     event = run(text, "hermes")
 
     assert (event.text.strip(), calls_of(event)) == ("", [("now", {})])
+
+
+DATA = [
+    '[{"name": "get_weather", "description": "Gets the weather"}]',
+    '[{"name": "search", "age": 3}]',
+    '{"tool": "search", "id": 5}',
+    '{"function": "now"}',
+    '{"id": "1", "name": "now"}',
+    '{"name": "now", "arguments": {}, "result": 7}',
+    '{"name": "now", "tool": "now", "arguments": {}}',
+    '{"name": "now", "arguments": {}, "input": {}}',
+    '{"role": "assistant", "function": {"name": "now", "arguments": {}}}',
+    '{"function": {"name": "now", "arguments": {}}, "result": 7}',
+    json.dumps(TOOLS[0].definition),
+    json.dumps({"type": "function", "function": TOOLS[0].definition}),
+    json.dumps({"name": "get_weather", "parameters": TOOLS[0].parameters}),
+    '{"name": "now", "parameters": {"type": "object", "properties": {}}}',
+]
+
+
+@pytest.mark.parametrize("text", [*DATA, *(f"```json\n{each}\n```" for each in DATA)])
+def test_json_that_names_a_function_and_calls_none_is_text(text: str) -> None:
+    event = run(text, "hermes")
+
+    assert (event.text, calls_of(event)) == (text, [])
+
+
+@pytest.mark.parametrize("text", ["```python\n[now()]\n```", "```python\nnow()\n```", "```\nnow()\n```"])
+def test_python_in_a_fence_is_an_example(text: str) -> None:
+    event = run(text, "hermes")
+
+    assert (event.text, calls_of(event)) == (text, [])
+
+
+def test_behind_a_block_of_code_calls_are_read_again() -> None:
+    example = f"```python\nfence = '```'\n[now()]\n{NOW}\n```"
+
+    event = run(f"{example}\n{NOW}", "hermes")
+
+    assert (event.text, calls_of(event)) == (example, [("now", {})])
+
+
+def test_a_marked_call_is_one_in_a_block_of_code_too() -> None:
+    event = run(f"```xml\n<tool_call>{NOW}</tool_call>\n```", "hermes")
+
+    assert calls_of(event) == [("now", {})]
+
+
+@pytest.mark.parametrize("text", [NOW, f"```json\n{NOW}\n```", "[now()]", f"[{NOW}]", f'{{"tool_calls": [{NOW}]}}'])
+def test_it_is_text_where_nothing_but_marked_calls_are_read(text: str) -> None:
+    event = run(text, "hermes", reads_unmarked=False)
+
+    assert (event.text, calls_of(event)) == (text, [])
+
+
+def test_marked_calls_are_read_where_nothing_else_is() -> None:
+    event = run(f"{NOW}\n<tool_call>{NOW}</tool_call>", "hermes", reads_unmarked=False)
+
+    assert (event.text, calls_of(event)) == (NOW, [("now", {})])
 
 
 @pytest.mark.parametrize("arguments", ['{"city": "\\ud800"}', '{"city": 1e999}', json.dumps("[" * 200_000)])

@@ -53,7 +53,6 @@ def test_values_come_back_as_the_template_writes_them(arguments: dict[str, objec
         "<|tool_call>call:now{a:Paris}<tool_call|>",
         "<|tool_call>call:now{a:1 b:2}<tool_call|>",
         '<|tool_call>call:now{a:<|"|>b}<tool_call|>',
-        "<|tool_call>call:now{}{}",
         "<|tool_call>call:now{a:" + "[" * 100 + "]" * 100 + "}<tool_call|>",
         "<|tool_call>",
     ],

@@ -97,10 +97,12 @@ def test_a_message_to_the_user_does_not_end_an_answer_that_may_have_one_call() -
 
 
 @pytest.mark.parametrize("format", ["lfm2", "nemotron-nano-v2", "apriel", "command-r7b", "phi", "apertus"])
-def test_text_in_place_of_an_end_marker_makes_it_text(format: str) -> None:
+def test_a_call_is_one_without_the_end_marker_that_text_stands_for(format: str) -> None:
     text = f"{composed(format, 'now', '{}').removesuffix(BY_NAME[format].markers[0])} and so on"
 
-    assert run(text, format).text == text
+    event = run(text, format)
+
+    assert (event.text, calls_of(event)) == ("and so on", [NOW])
 
 
 @pytest.mark.parametrize(

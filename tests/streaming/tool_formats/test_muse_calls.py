@@ -32,7 +32,6 @@ def test_a_call_without_arguments_has_none() -> None:
     "call",
     [
         ATEM.format("unknown", "city", "Paris"),
-        ATEM_PARIS.replace("</atem:parameter>", ""),
         ATEM_PARIS.removesuffix("</atem:invoke>\n</atem:function_calls>"),
         '<atem:function_calls>\n<atem:invoke name="now">words</atem:invoke>',
         '{"city": ["Paris"}',

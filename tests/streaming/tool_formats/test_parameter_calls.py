@@ -62,7 +62,7 @@ def test_what_is_no_call_or_not_all_of_one_is_text(format: str, text: str) -> No
         ("\nParis\n", "Paris"),
         ("Paris", "Paris"),
         ("\n\n a\n  b \n\n", "\n a\n  b \n"),
-        ("\n</function>\n</tool_call>\n", "</function>\n</tool_call>"),
+        ("\n</tool_call>\n<b></parameters>\n", "</tool_call>\n<b></parameters>"),
         ("\n7\n", "7"),
         ("\n", "\n"),
         ("\n\n", ""),
@@ -71,6 +71,34 @@ def test_what_is_no_call_or_not_all_of_one_is_text(format: str, text: str) -> No
 def test_the_lines_around_a_value_are_no_part_of_it(written: str, value: str) -> None:
     text = f"<tool_call>\n<function=get_weather>\n<parameter=city>{written}</parameter>\n</function>\n</tool_call>"
     assert calls_of(run(text, "qwen3-coder")) == [("get_weather", {"city": value})]
+
+
+@pytest.mark.parametrize(
+    ("format", "text"),
+    [
+        ("qwen3-coder", "<tool_call>\n<function=add>\n<parameter=a>\n1\n<parameter=b>\n2\n</parameter>\n</function>"),
+        ("qwen3-coder", "<tool_call>\n<function=add>\n<parameter=a>\n1\n</parameter>\n<parameter=b>\n2\n</function>"),
+        (
+            "qwen3-coder",
+            "<tool_call><function=add><parameter=a>1</parameter><parameter=b>2</parameter></tool_call>",
+        ),
+        ("seed-oss", "<function=add><parameter=a>1</parameter><parameter=b>2</parameter></seed:tool_call>"),
+        (
+            "glm",
+            "<tool_call>add<arg_key>a</arg_key><arg_value>1<arg_key>b</arg_key><arg_value>2</arg_value></tool_call>",
+        ),
+        ("minimax-m2", '<invoke name="add"><parameter name="a">1<parameter name="b">2</invoke>'),
+        (
+            "minimax-m2",
+            '<minimax:tool_call><invoke name="add"><parameter name="a">1</parameter><parameter name="b">2</parameter>'
+            "</minimax:tool_call>",
+        ),
+        ("minicpm", '<function name="add"><param name="a">1<param name="b">2</function>'),
+    ],
+)
+def test_ends_within_a_call_may_be_missing(format: str, text: str) -> None:
+    event = run(text, format)
+    assert (event.text, calls_of(event)) == ("", [("add", {"a": 1, "b": 2})])
 
 
 def test_dsml_says_itself_what_is_a_string() -> None:

@@ -9,6 +9,7 @@ from octavo.api.convert.job import Plan, planned_job
 from octavo.api.convert.tools import shown_tools, tool_use
 from octavo.api.schemas.chat import ChatCompletionRequest
 from octavo.constraints import GrammarMaker
+from octavo.core.channels import ChannelFormat
 from octavo.core.request import LogprobParams
 from octavo.prompting import encode_chat
 from octavo.service import GenerationJob, ServedModel
@@ -40,10 +41,15 @@ async def chat_job(id: str, wire: ChatCompletionRequest, model: ServedModel, gra
             of_output=wire.shows_logprobs, of_prompt=bool(wire.loglikelihood), num_top=wire.top_logprobs or 0
         ),
         grammar=await grammars.made(recipe, vocabulary),
-        channels=replace(prompt.channels, ends_in_answer=constraining(wire.response_format) is not None),
+        channels=_followed(prompt.channels, is_constrained=constraining(wire.response_format) is not None),
         tools=use,
     )
     return planned_job(id, wire, model, plan)
+
+
+def _followed(channels: ChannelFormat, *, is_constrained: bool) -> ChannelFormat:
+    """In an answer that a grammar makes, no text is a marker."""
+    return replace(channels, ends_in_answer=channels.ends_in_answer or is_constrained)
 
 
 def _template_variables(wire: ChatCompletionRequest) -> Mapping[str, object]:

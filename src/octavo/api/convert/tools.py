@@ -6,6 +6,7 @@ from octavo.api.schemas.tools import AllowedTools
 from octavo.core.tools import NO_TOOLS, Tool, ToolUse
 from octavo.errors import UnsupportedByModel
 from octavo.service import ServedModel
+from octavo.streaming.tool_formats import GENERIC, ToolFormat
 
 
 def shown_tools(wire: ChatCompletionRequest) -> tuple[Tool, ...]:
@@ -29,11 +30,19 @@ def tool_use(wire: ChatCompletionRequest, model: ServedModel) -> ToolUse:
     choice = wire.given_choice
     return ToolUse(
         tools if isinstance(choice, str) else tuple(tool for tool in tools if tool.name in choice.names),
-        model.tool_format.name,
+        _written_format(model, is_forced=_is_forced(wire)).name,
         is_forced=_is_forced(wire),
         is_parallel=wire.is_parallel and not _is_named(wire),
         reads_unmarked=constraining(wire.response_format) is None,
     )
+
+
+def _written_format(model: ServedModel, *, is_forced: bool) -> ToolFormat:
+    """The model's own, unless a call that must be made would end the generation within itself."""
+    vocabulary, own = model.tokenizer.vocabulary, model.tool_format
+    ends = [vocabulary.control_texts.get(token, "") for token in vocabulary.eog_tokens]
+    is_cut = any(end and end in text for end in ends for text in own.syntax.texts)
+    return GENERIC if is_forced and is_cut else own
 
 
 def _is_forced(wire: ChatCompletionRequest) -> bool:

@@ -1,32 +1,35 @@
-"""How model families write their calls, told from their chat templates: one small file each."""
+"""How model families write their calls, told from their chat templates: one small file each,
+or one for those that write alike."""
 
 from octavo.streaming.tool_formats.apertus import APERTUS
-from octavo.streaming.tool_formats.apriel import APRIEL
 from octavo.streaming.tool_formats.base import ToolFormat
-from octavo.streaming.tool_formats.command_r7b import COMMAND_R7B
 from octavo.streaming.tool_formats.command_r_plus import COMMAND_R_PLUS
 from octavo.streaming.tool_formats.deepseek import DEEPSEEK_R1, DEEPSEEK_V31
-from octavo.streaming.tool_formats.firefunction import FIREFUNCTION
 from octavo.streaming.tool_formats.functionary_v3_1 import FUNCTIONARY_V3_1
 from octavo.streaming.tool_formats.functionary_v3_2 import FUNCTIONARY_V3_2
 from octavo.streaming.tool_formats.gemma4 import GEMMA_4
 from octavo.streaming.tool_formats.gigachat import GIGACHAT_3, GIGACHAT_3_1
 from octavo.streaming.tool_formats.glm import GLM, HUNYUAN
-from octavo.streaming.tool_formats.granite import GRANITE
 from octavo.streaming.tool_formats.harmony import HARMONY
 from octavo.streaming.tool_formats.hermes import HERMES
 from octavo.streaming.tool_formats.invokes import DEEPSEEK_V4, DEEPSEEK_V32, MINIMAX_M2
 from octavo.streaming.tool_formats.kimi_k2 import KIMI_K2
 from octavo.streaming.tool_formats.kimi_k3 import KIMI_K3
-from octavo.streaming.tool_formats.lfm2 import LFM2
+from octavo.streaming.tool_formats.listed import (
+    APRIEL,
+    COMMAND_R7B,
+    FIREFUNCTION,
+    GRANITE,
+    LFM2,
+    NEMOTRON_NANO_V2,
+    PHI,
+)
 from octavo.streaming.tool_formats.llama import LLAMA
 from octavo.streaming.tool_formats.minicpm import MINICPM
 from octavo.streaming.tool_formats.minimax_m1 import MINIMAX_M1
 from octavo.streaming.tool_formats.minimax_m3 import MINIMAX_M3
 from octavo.streaming.tool_formats.mistral import MISTRAL, MISTRAL_NEMO
 from octavo.streaming.tool_formats.muse import MUSE
-from octavo.streaming.tool_formats.nemotron_nano_v2 import NEMOTRON_NANO_V2
-from octavo.streaming.tool_formats.phi import PHI
 from octavo.streaming.tool_formats.qwen3_coder import QWEN3_CODER, SEED_OSS
 from octavo.streaming.tool_formats.solar import SOLAR
 

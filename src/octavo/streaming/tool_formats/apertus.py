@@ -3,31 +3,33 @@
 <|tools_prefix|>[{"get_weather": {"city": "Paris"}}]<|tools_suffix|>
 """
 
-from collections.abc import Sequence
-from typing import Any
-
 from octavo.core.tools import CallSyntax
-from octavo.streaming.tool_formats.base import ToolFormat, Tools, WrittenCall, call_of
-from octavo.streaming.tool_formats.reader import NotACall, Reader, Reading
+from octavo.streaming.tool_formats.base import CallReading, ToolFormat, Tools, call_of
+from octavo.streaming.tool_formats.reader import Reader
+from octavo.streaming.tool_formats.unmarked import read_key, read_list
 
 START, END = "<|tools_prefix|>", "<|tools_suffix|>"
 
 
-def read(reader: Reader, tools: Tools) -> Reading[Sequence[WrittenCall]]:
+def read(reader: Reader, tools: Tools) -> CallReading:
     yield from reader.literal(START)
     yield from reader.space()
-    calls = _calls_in((yield from reader.json()), tools)
+    if (yield from reader.peek()) == "[":
+        yield from read_list(reader, lambda: _read_call(reader, tools))
+    else:
+        yield from _read_call(reader, tools)
     yield from reader.space()
-    if (yield from reader.peek()):
-        yield from reader.literal(END)
-    return calls
+    yield from reader.optional(END)
 
 
-def _calls_in(value: Any, tools: Tools) -> Sequence[WrittenCall]:
-    objects = value if isinstance(value, list) else [value]
-    if not objects or not all(isinstance(each, dict) for each in objects):
-        raise NotACall
-    return [call_of(name, arguments, tools) for each in objects for name, arguments in each.items()]
+def _read_call(reader: Reader, tools: Tools) -> CallReading:
+    yield from reader.literal("{")
+    yield from reader.space()
+    name = yield from read_key(reader, tools)
+    arguments = yield from reader.json()
+    yield from reader.space()
+    yield from reader.literal("}")
+    yield call_of(name, arguments, tools)
 
 
 APERTUS = ToolFormat(

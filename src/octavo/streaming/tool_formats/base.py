@@ -1,13 +1,13 @@
 """What a tool format is."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from octavo.core.channels import Channel
 from octavo.core.tools import CallSyntax, Tool
-from octavo.streaming.tool_formats.reader import NotACall, Reader, Reading
+from octavo.streaming.tool_formats.reader import NotACall, Reader
 
 Tools = Mapping[str, Tool]
 """What may be called, by name."""
@@ -21,7 +21,11 @@ class WrittenCall:
     arguments: str
 
 
-ReadCalls = Callable[[Reader, Tools], Reading[Sequence[WrittenCall]]]
+CallReading = Generator[WrittenCall | None, None, None]
+"""As a Reading, but yields each call as soon as it is complete, too: then the text up to there is used. What is read
+behind the last call of one that ends as it should is no text either; of one that raises NotACall, it is."""
+
+ReadCalls = Callable[[Reader, Tools], CallReading]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +36,13 @@ class ToolFormat:
     starts: texts with which calls begin. They are looked for in the channel that `channel` names; those of line_starts
         count only where nothing but white space is before them in their line.
     read: reads all the calls that begin with a start, the start included, up to where other text may follow; none where
-        that is only a heading of text. Raises NotACall; then the text is what it says. Calls may be complete without
-        their end markers, where the text ends: a token that ends the generation is not part of it.
+        that is only a heading of text. Calls whose arguments say where they end are complete without their end markers:
+        a token that ends the generation is not part of the text.
     markers: further texts that a control token may stand for, beside the starts and the syntax.
     syntax: how a call is written that has to be made.
     read_opening: as read, for what an answer begins with where the prompt ends with a start.
+    reserved_names: what stands in the place of a function's name for something else: no function of that name can be
+        called.
     """
 
     name: str
@@ -48,6 +54,7 @@ class ToolFormat:
     line_starts: frozenset[str] = frozenset()
     channel: Channel = Channel.ANSWER
     read_opening: ReadCalls | None = None
+    reserved_names: frozenset[str] = frozenset()
 
     @property
     def trigger(self) -> str:
@@ -65,12 +72,19 @@ class ToolFormat:
 def call_of(name: Any, arguments: Any, tools: Tools) -> WrittenCall:
     """Raises NotACall where nothing of that name may be called, or where the arguments are no JSON object.
 
-    An object that is written as a string is taken for what it says, and no arguments for none.
+    An object that is written as a string is taken for what it says, in which strings may run over lines, and no
+    arguments for none.
     """
     if not isinstance(name, str) or name not in tools:
         raise NotACall
     try:
-        value = json.loads(arguments) if isinstance(arguments, str) else {} if arguments is None else arguments
+        value = (
+            json.loads(arguments, strict=False)
+            if isinstance(arguments, str)
+            else {}
+            if arguments is None
+            else arguments
+        )
         text = json.dumps(value, ensure_ascii=False, allow_nan=False)
         text.encode()
     except (ValueError, RecursionError) as error:  # infinities, and halves of surrogate pairs

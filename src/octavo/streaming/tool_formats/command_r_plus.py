@@ -10,20 +10,18 @@ Action:
 ]```
 """
 
-from collections.abc import Sequence
-
 from octavo.core.tools import CallSyntax
 from octavo.streaming.tool_formats import bare
-from octavo.streaming.tool_formats.base import ToolFormat, Tools, WrittenCall
-from octavo.streaming.tool_formats.reader import Reader, Reading
+from octavo.streaming.tool_formats.base import CallReading, ToolFormat, Tools
+from octavo.streaming.tool_formats.reader import Reader
 
 START = "Action:"
 
 
-def read(reader: Reader, tools: Tools) -> Reading[Sequence[WrittenCall]]:
+def read(reader: Reader, tools: Tools) -> CallReading:
     yield from reader.literal(START)
     yield from reader.space()
-    return (yield from bare.read(reader, tools))
+    yield from bare.read(reader, tools)
 
 
 COMMAND_R_PLUS = ToolFormat(

@@ -13,35 +13,28 @@ Distillates spell the first marker as they may.
 """
 
 from octavo.core.tools import CallSyntax
-from octavo.streaming.tool_formats.base import ToolFormat, Tools, WrittenCall, call_of
+from octavo.streaming.tool_formats.base import CallReading, ToolFormat, Tools, call_of
 from octavo.streaming.tool_formats.names import read_name
-from octavo.streaming.tool_formats.reader import Reader, Reading
+from octavo.streaming.tool_formats.reader import Reader
 from octavo.streaming.tool_formats.sections import Section
 
 OPENING, CLOSING = "<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>"
 BEGIN, SEPARATOR, END = "<｜tool▁call▁begin｜>", "<｜tool▁sep｜>", "<｜tool▁call▁end｜>"
 MISSPELT = ("<｜tool_calls_begin｜>", "<｜tool calls begin｜>", r"<｜tool\_calls\_begin｜>", "<｜tool▁calls｜>")
-FENCES = ("```json", "```")
+FENCE_END = "```"
+FENCES = ("```json", FENCE_END)
 
 
-def _read_call(reader: Reader, tools: Tools) -> Reading[WrittenCall]:
+def _read_call(reader: Reader, tools: Tools) -> CallReading:
     kind_or_name = yield from read_name(reader)
     yield from reader.literal(SEPARATOR)
     name = (yield from read_name(reader)) or kind_or_name
-    has_fence = (yield from reader.peek()) == "`"
-    if has_fence:
-        yield from reader.one_of(FENCES)
-        yield from reader.space()
-    call = call_of(name, (yield from reader.json()), tools)
+    yield from reader.optional(*FENCES)
     yield from reader.space()
-    if has_fence:
-        yield from reader.optional("```")
-        yield from reader.space()
-    yield from reader.optional(END)
-    return call
+    yield call_of(name, (yield from reader.json()), tools)
 
 
-SECTION = Section((OPENING, *MISSPELT), BEGIN, CLOSING, _read_call)
+SECTION = Section((OPENING, *MISSPELT), BEGIN, CLOSING, _read_call, (FENCE_END, END))
 
 DEEPSEEK_R1 = ToolFormat(
     name="deepseek-r1",

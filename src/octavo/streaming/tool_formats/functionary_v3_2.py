@@ -7,31 +7,30 @@ I will look.>>>get_weather
 """
 
 import re
-from collections.abc import Sequence
 
 from octavo.core.tools import CallSyntax
-from octavo.streaming.tool_formats.base import ToolFormat, Tools, WrittenCall, call_of
-from octavo.streaming.tool_formats.reader import NotACall, Reader, Reading
+from octavo.streaming.tool_formats.base import CallReading, ToolFormat, Tools, call_of
+from octavo.streaming.tool_formats.reader import NotACall, Reader
 
 START, USER = ">>>", "all"
 _RECIPIENT = re.compile(r"[\w.\- ]*")
 
 
-def read(reader: Reader, tools: Tools) -> Reading[Sequence[WrittenCall]]:
+def read(reader: Reader, tools: Tools) -> CallReading:
     yield from reader.literal(START)
-    return (yield from read_message(reader, tools))
+    yield from read_message(reader, tools)
 
 
-def read_message(reader: Reader, tools: Tools) -> Reading[Sequence[WrittenCall]]:
+def read_message(reader: Reader, tools: Tools) -> CallReading:
     """The call of a message to a function; no calls, and no more than the heading, of one to the user."""
     recipient = (yield from reader.take(_RECIPIENT)).strip()
     yield from reader.literal("\n")
     if recipient == USER:
-        return []
+        return
     if recipient not in tools:
         raise NotACall
     yield from reader.space()
-    return [call_of(recipient, (yield from reader.json()), tools)]
+    yield call_of(recipient, (yield from reader.json()), tools)
 
 
 FUNCTIONARY_V3_2 = ToolFormat(
@@ -41,4 +40,5 @@ FUNCTIONARY_V3_2 = ToolFormat(
     read=read,
     read_opening=read_message,
     syntax=CallSyntax(begin="", middle="\n", separator=START),
+    reserved_names=frozenset({USER}),
 )

@@ -3,11 +3,10 @@
 <|tool_call>call:get_weather{city:<|"|>Paris<|"|>,days:3,near:[<|"|>Rouen<|"|>]}<tool_call|>
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 from octavo.core.tools import CallSyntax
-from octavo.streaming.tool_formats.base import ToolFormat, Tools, WrittenCall, call_of
+from octavo.streaming.tool_formats.base import CallReading, ToolFormat, Tools, call_of
 from octavo.streaming.tool_formats.names import read_name
 from octavo.streaming.tool_formats.reader import MAX_DEPTH, NotACall, Reader, Reading
 
@@ -15,16 +14,14 @@ START, END, QUOTE = "<|tool_call>", "<tool_call|>", '<|"|>'
 CALL = "call:"
 
 
-def read(reader: Reader, tools: Tools) -> Reading[Sequence[WrittenCall]]:
+def read(reader: Reader, tools: Tools) -> CallReading:
     yield from reader.literal(START + CALL)
     name = yield from read_name(reader)
     if name not in tools or (yield from reader.peek()) != "{":
         raise NotACall
-    arguments = yield from _value(reader, MAX_DEPTH)
+    yield call_of(name, (yield from _value(reader, MAX_DEPTH)), tools)
     yield from reader.space()
-    if (yield from reader.peek()):
-        yield from reader.literal(END)
-    return [call_of(name, arguments, tools)]
+    yield from reader.optional(END)
 
 
 def _value(reader: Reader, depth: int) -> Reading[Any]:

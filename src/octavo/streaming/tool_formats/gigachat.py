@@ -7,27 +7,25 @@ function call<|role_sep|>
 <|function_call|>{"name": "get_weather", "arguments": {"city": "Paris"}}<|message_sep|>
 """
 
-from collections.abc import Sequence
-
 from octavo.core.tools import CallSyntax
-from octavo.streaming.tool_formats.base import ToolFormat, Tools, WrittenCall
-from octavo.streaming.tool_formats.objects import read_object
-from octavo.streaming.tool_formats.reader import Reader, Reading
+from octavo.streaming.tool_formats.base import CallReading, ToolFormat, Tools
+from octavo.streaming.tool_formats.reader import Reader
+from octavo.streaming.tool_formats.unmarked import read_unmarked
 
 START, END_OF_MESSAGE, END_OF_ROLE = "<|function_call|>", "<|message_sep|>", "<|role_sep|>"
 ROLE = f"function call{END_OF_ROLE}"
 STARTS = (START, END_OF_MESSAGE, ROLE)
 
 
-def read(reader: Reader, tools: Tools) -> Reading[Sequence[WrittenCall]]:
+def read(reader: Reader, tools: Tools) -> CallReading:
     """No calls where the answer's message ends and no other follows."""
     if (yield from reader.one_of(STARTS)) == END_OF_MESSAGE:
         yield from reader.space()
         if not (yield from reader.peek()):
-            return []
+            return
         yield from reader.literal(ROLE)
     yield from reader.space()
-    return (yield from read_object(reader, tools))
+    yield from read_unmarked(reader, tools)
 
 
 GIGACHAT_3 = ToolFormat(

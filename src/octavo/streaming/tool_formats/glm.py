@@ -15,10 +15,8 @@ with or without the line ends; and Hunyuan 3, with a section around the calls an
 </tool_calls:opensource>
 """
 
-from collections.abc import Sequence
-
 from octavo.core.tools import CallSyntax
-from octavo.streaming.tool_formats.base import ToolFormat, Tools, WrittenCall
+from octavo.streaming.tool_formats.base import CallReading, ToolFormat, Tools
 from octavo.streaming.tool_formats.names import read_name
 from octavo.streaming.tool_formats.parameters import Body, Parameter
 from octavo.streaming.tool_formats.reader import Reader, Reading
@@ -26,16 +24,16 @@ from octavo.streaming.tool_formats.sections import Section
 
 
 def _body(suffix: str = "") -> Body:
-    value = f"<arg_value{suffix}>"
+    begin, value, value_end = f"<arg_key{suffix}>", f"<arg_value{suffix}>", f"</arg_value{suffix}>"
 
     def read_parameter(reader: Reader) -> Reading[Parameter]:
         name, _ = yield from reader.until(f"</arg_key{suffix}>")
         yield from reader.space()
         yield from reader.literal(value)
-        text, _ = yield from reader.until(f"</arg_value{suffix}>")
-        return Parameter(name.strip(), text)
+        text, end = yield from reader.until(value_end, begin)
+        return Parameter(name.strip(), text, end)
 
-    return Body(f"<arg_key{suffix}>", f"</tool_call{suffix}>", read_parameter)
+    return Body(begin, (f"</tool_call{suffix}>",), read_parameter)
 
 
 def _markers(suffix: str = "") -> tuple[str, ...]:
@@ -46,10 +44,10 @@ START, END = "<tool_call>", "</tool_call>"
 BODY = _body()
 
 
-def read(reader: Reader, tools: Tools) -> Reading[Sequence[WrittenCall]]:
+def read(reader: Reader, tools: Tools) -> CallReading:
     yield from reader.literal(START)
     name = yield from read_name(reader)
-    return [(yield from BODY.read(reader, name, tools))]
+    yield from BODY.read(reader, name, tools)
 
 
 GLM = ToolFormat(
@@ -66,10 +64,10 @@ SEPARATOR = f"<tool_sep{SUFFIX}>"
 HUNYUAN_BODY = _body(SUFFIX)
 
 
-def _read_hunyuan_call(reader: Reader, tools: Tools) -> Reading[WrittenCall]:
+def _read_hunyuan_call(reader: Reader, tools: Tools) -> CallReading:
     name = yield from read_name(reader)
     yield from reader.literal(SEPARATOR)
-    return (yield from HUNYUAN_BODY.read(reader, name, tools))
+    yield from HUNYUAN_BODY.read(reader, name, tools)
 
 
 SECTION = Section((f"<tool_calls{SUFFIX}>",), f"<tool_call{SUFFIX}>", f"</tool_calls{SUFFIX}>", _read_hunyuan_call)
@@ -83,7 +81,7 @@ HUNYUAN = ToolFormat(
         opening=f"{SECTION.openings[0]}\n",
         begin=SECTION.begin,
         middle=f"{SEPARATOR}\n",
-        end=f"\n{HUNYUAN_BODY.end}",
+        end=f"\n{HUNYUAN_BODY.ends[0]}",
         separator="\n",
         closing=f"\n{SECTION.end}",
     ),

@@ -4,25 +4,23 @@
 <|start|>assistant to=functions.get_weather<|channel|>commentary json<|message|>{"city": "Paris"}<|call|>
 """
 
-from collections.abc import Sequence
-
 from octavo.core.channels import Channel
 from octavo.core.tools import CallSyntax
-from octavo.streaming.tool_formats.base import ToolFormat, Tools, WrittenCall, call_of
+from octavo.streaming.tool_formats.base import CallReading, ToolFormat, Tools, call_of
 from octavo.streaming.tool_formats.names import read_name
-from octavo.streaming.tool_formats.reader import NotACall, Reader, Reading
+from octavo.streaming.tool_formats.reader import NotACall, Reader
 
 RECIPIENT, NAMESPACE, BODY = "to=", "functions.", "<|message|>"
 
 
-def read(reader: Reader, tools: Tools) -> Reading[Sequence[WrittenCall]]:
+def read(reader: Reader, tools: Tools) -> CallReading:
     yield from reader.literal(RECIPIENT)
     name = (yield from read_name(reader)).removeprefix(NAMESPACE)
     if name not in tools:
         raise NotACall
     yield from reader.until(BODY)
     yield from reader.space()
-    return [call_of(name, (yield from reader.json()), tools)]
+    yield call_of(name, (yield from reader.json()), tools)
 
 
 HARMONY = ToolFormat(

@@ -16,7 +16,7 @@ MiniMax M2:
 """
 
 from octavo.core.tools import CallSyntax
-from octavo.streaming.tool_formats.base import ToolFormat, Tools, WrittenCall
+from octavo.streaming.tool_formats.base import CallReading, ToolFormat, Tools
 from octavo.streaming.tool_formats.names import read_name
 from octavo.streaming.tool_formats.parameters import Body, Parameter
 from octavo.streaming.tool_formats.reader import Reader, Reading
@@ -32,15 +32,15 @@ def _format(name: str, signs: tuple[str, ...], tag: str, prefix: str) -> ToolFor
     def read_parameter(reader: Reader) -> Reading[Parameter]:
         name, _ = yield from reader.until('"')
         attributes, _ = yield from reader.until(">")
-        text, _ = yield from reader.until(parameter_end)
-        return Parameter(name, text, is_string='string="true"' in attributes)
+        text, end = yield from reader.until(parameter_end, parameter, invoke_end)
+        return Parameter(name, text, end, is_string='string="true"' in attributes)
 
-    body = Body(parameter, invoke_end, read_parameter)
+    body = Body(parameter, (invoke_end, end), read_parameter)
 
-    def read_call(reader: Reader, tools: Tools) -> Reading[WrittenCall]:
+    def read_call(reader: Reader, tools: Tools) -> CallReading:
         name = yield from read_name(reader)
         yield from reader.literal('">')
-        return (yield from body.read(reader, name, tools))
+        yield from body.read(reader, name, tools)
 
     section = Section((start,), invoke, end, read_call)
     return ToolFormat(

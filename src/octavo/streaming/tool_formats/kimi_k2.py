@@ -7,9 +7,9 @@ in one line.
 """
 
 from octavo.core.tools import CallSyntax
-from octavo.streaming.tool_formats.base import ToolFormat, Tools, WrittenCall, call_of
+from octavo.streaming.tool_formats.base import CallReading, ToolFormat, Tools, call_of
 from octavo.streaming.tool_formats.names import read_name
-from octavo.streaming.tool_formats.reader import Reader, Reading
+from octavo.streaming.tool_formats.reader import Reader
 from octavo.streaming.tool_formats.sections import Section
 
 OPENING, CLOSING = "<|tool_calls_section_begin|>", "<|tool_calls_section_end|>"
@@ -17,19 +17,16 @@ BEGIN, ARGUMENTS, END = "<|tool_call_begin|>", "<|tool_call_argument_begin|>", "
 NAMESPACE = "functions."
 
 
-def _read_call(reader: Reader, tools: Tools) -> Reading[WrittenCall]:
+def _read_call(reader: Reader, tools: Tools) -> CallReading:
     name = (yield from read_name(reader)).removeprefix(NAMESPACE)
     if (yield from reader.optional(":")):  # the call's number
         yield from read_name(reader)
     yield from reader.literal(ARGUMENTS)
     yield from reader.space()
-    call = call_of(name, (yield from reader.json()), tools)
-    yield from reader.space()
-    yield from reader.optional(END)
-    return call
+    yield call_of(name, (yield from reader.json()), tools)
 
 
-SECTION = Section((OPENING,), BEGIN, CLOSING, _read_call)
+SECTION = Section((OPENING,), BEGIN, CLOSING, _read_call, (END,))
 
 KIMI_K2 = ToolFormat(
     name="kimi-k2",

@@ -11,13 +11,13 @@
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from html import unescape
 from typing import Any
 
 from octavo.core.channels import Channel
 from octavo.core.tools import CallSyntax
-from octavo.streaming.tool_formats.base import ToolFormat, Tools, WrittenCall, call_of
+from octavo.streaming.tool_formats.base import CallReading, ToolFormat, Tools, call_of
 from octavo.streaming.tool_formats.reader import NotACall, Reader, Reading
 from octavo.streaming.tool_formats.typed_values import value_in
 
@@ -27,7 +27,7 @@ CALL_END, JSON_END = f"{CLOSE}call{SEP}", f"{CLOSE}json{SEP}"
 _ATTRIBUTE = re.compile(r'(\w+)="([^"]*)"')
 
 
-def read(reader: Reader, tools: Tools) -> Reading[Sequence[WrittenCall]]:
+def read(reader: Reader, tools: Tools) -> CallReading:
     yield from reader.literal(CALL)
     name = (yield from _attributes(reader)).get("tool")
     arguments: dict[str, Any] = {}
@@ -35,7 +35,7 @@ def read(reader: Reader, tools: Tools) -> Reading[Sequence[WrittenCall]]:
     while (part := (yield from reader.one_of((ARGUMENT, JSON, CALL_END)))) != CALL_END:
         arguments |= yield from (_argument(reader) if part == ARGUMENT else _json(reader))
         yield from reader.space()
-    return [call_of(name, arguments, tools)]
+    yield call_of(name, arguments, tools)
 
 
 def _attributes(reader: Reader) -> Reading[Mapping[str, str]]:

@@ -8,22 +8,21 @@
 <function=get_weather>{"city": "Paris"}</function>
 """
 
-from collections.abc import Sequence
-
 from octavo.core.tools import CallSyntax
 from octavo.streaming.tool_formats import functionary_v3_1
-from octavo.streaming.tool_formats.base import ToolFormat, Tools, WrittenCall
-from octavo.streaming.tool_formats.reader import Reader, Reading
+from octavo.streaming.tool_formats.base import CallReading, ToolFormat, Tools
+from octavo.streaming.tool_formats.reader import Reader
 from octavo.streaming.tool_formats.unmarked import read_several
 
 FUNCTION = functionary_v3_1.START
 STARTS, END = ("<|python_tag|>", "<|python_start|>"), "<|python_end|>"
 
 
-def read(reader: Reader, tools: Tools) -> Reading[Sequence[WrittenCall]]:
+def read(reader: Reader, tools: Tools) -> CallReading:
     if (yield from reader.one_of((*STARTS, FUNCTION))) == FUNCTION:
-        return (yield from functionary_v3_1.read_call(reader, tools))
-    return (yield from read_several(reader, tools, END))
+        yield from functionary_v3_1.read_call(reader, tools)
+    else:
+        yield from read_several(reader, tools, (END,), starts=STARTS)
 
 
 LLAMA = ToolFormat(

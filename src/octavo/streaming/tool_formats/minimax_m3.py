@@ -8,10 +8,10 @@
 from typing import Any
 
 from octavo.core.tools import CallSyntax
-from octavo.streaming.tool_formats.base import ToolFormat, Tools, WrittenCall, call_of
+from octavo.streaming.tool_formats.base import CallReading, ToolFormat, Tools, call_of
 from octavo.streaming.tool_formats.names import read_name
+from octavo.streaming.tool_formats.parameter_schemas import Schema, items_of, property_of, types_in
 from octavo.streaming.tool_formats.reader import MAX_DEPTH, NotACall, Reader, Reading
-from octavo.streaming.tool_formats.schemas import Schema, items_of, property_of, types_in
 from octavo.streaming.tool_formats.sections import Section
 from octavo.streaming.tool_formats.typed_values import typed
 
@@ -51,23 +51,21 @@ def _value(element: Element, schema: Schema, root: Schema) -> Any:
     return {name: _value(each, property_of(schema, name, root), root) for name, each in element}
 
 
-def _read_call(reader: Reader, tools: Tools) -> Reading[WrittenCall]:
+def _read_call(reader: Reader, tools: Tools) -> CallReading:
     name = yield from read_name(reader)
     yield from reader.literal('">')
     if name not in tools:
         raise NotACall
     yield from reader.space()
     if (yield from reader.peek()) == "{":
-        arguments = yield from reader.json()
-        yield from reader.space()
-        yield from reader.optional(INVOKE_END)
-        return call_of(name, arguments, tools)
+        yield call_of(name, (yield from reader.json()), tools)
+        return
     schema = tools[name].parameters
     element = yield from _read_element(reader, "invoke")
-    return call_of(name, {} if isinstance(element, str) else _value(element, schema, schema), tools)
+    yield call_of(name, {} if isinstance(element, str) else _value(element, schema, schema), tools)
 
 
-SECTION = Section((START,), INVOKE, END, _read_call)
+SECTION = Section((START,), INVOKE, END, _read_call, (INVOKE_END,))
 
 MINIMAX_M3 = ToolFormat(
     name="minimax-m3",

@@ -6,10 +6,9 @@
 [TOOL_CALLS]get_weather{"city": "Paris"}
 """
 
-from collections.abc import Sequence
-
 from octavo.core.tools import CallSyntax
-from octavo.streaming.tool_formats.base import ToolFormat, Tools, WrittenCall, call_of
+from octavo.streaming.tool_formats.base import CallReading, ToolFormat, Tools, call_of
+from octavo.streaming.tool_formats.listed import list_syntax
 from octavo.streaming.tool_formats.names import read_name
 from octavo.streaming.tool_formats.reader import NotACall, Reader, Reading
 from octavo.streaming.tool_formats.unmarked import read_unmarked
@@ -17,14 +16,15 @@ from octavo.streaming.tool_formats.unmarked import read_unmarked
 START, ID, ARGUMENTS = "[TOOL_CALLS]", "[CALL_ID]", "[ARGS]"
 
 
-def read(reader: Reader, tools: Tools) -> Reading[Sequence[WrittenCall]]:
+def read(reader: Reader, tools: Tools) -> CallReading:
     yield from reader.literal(START)
     name = yield from read_name(reader)
     if not name:
-        return (yield from read_unmarked(reader, tools))
+        yield from read_unmarked(reader, tools)
+        return
     if name not in tools:
         raise NotACall
-    return [call_of(name, (yield from _arguments(reader)), tools)]
+    yield call_of(name, (yield from _arguments(reader)), tools)
 
 
 def _arguments(reader: Reader) -> Reading[object]:
@@ -49,12 +49,5 @@ MISTRAL_NEMO = ToolFormat(
     signs=(START, ', "id": "'),
     starts=(START,),
     read=read,
-    syntax=CallSyntax(
-        opening=f"{START}[",
-        begin='{"name": "',
-        middle='", "arguments": ',
-        end="}",
-        separator=", ",
-        closing="]",
-    ),
+    syntax=list_syntax(f"{START}[", "]"),
 )

@@ -8,42 +8,41 @@
 </atem:function_calls>
 """
 
-from collections.abc import Sequence
-
 from octavo.core.channels import Channel
 from octavo.core.tools import CallSyntax
-from octavo.streaming.tool_formats.base import ToolFormat, Tools, WrittenCall, call_of
+from octavo.streaming.tool_formats.base import CallReading, ToolFormat, Tools, call_of
 from octavo.streaming.tool_formats.parameters import Body, Parameter
 from octavo.streaming.tool_formats.reader import NotACall, Reader, Reading
 
 RECIPIENT, MESSAGE = "to=", "<|message|>"
 CALLS = "<atem:function_calls>"
-INVOKE, PARAMETER = '<atem:invoke name="', '<atem:parameter name="'
+INVOKE, INVOKE_END, PARAMETER = '<atem:invoke name="', "</atem:invoke>", '<atem:parameter name="'
 
 
 def _read_parameter(reader: Reader) -> Reading[Parameter]:
     name, _ = yield from reader.until('">')
-    text, _ = yield from reader.until("</atem:parameter>")
-    return Parameter(name, text)
+    text, end = yield from reader.until("</atem:parameter>", PARAMETER, INVOKE_END)
+    return Parameter(name, text, end)
 
 
 STARTS = (RECIPIENT, INVOKE)
-BODY = Body(PARAMETER, "</atem:invoke>", _read_parameter)
+BODY = Body(PARAMETER, (INVOKE_END,), _read_parameter)
 
 
-def read(reader: Reader, tools: Tools) -> Reading[Sequence[WrittenCall]]:
+def read(reader: Reader, tools: Tools) -> CallReading:
     if (yield from reader.one_of(STARTS)) == RECIPIENT:
         recipient, _ = yield from reader.until(MESSAGE)
         if recipient not in tools:
             raise NotACall
         yield from reader.space()
         if (yield from reader.peek()) == "{":
-            return [call_of(recipient, (yield from reader.json()), tools)]
+            yield call_of(recipient, (yield from reader.json()), tools)
+            return
         yield from reader.literal(CALLS)
         yield from reader.space()
         yield from reader.literal(INVOKE)
     name, _ = yield from reader.until('">')
-    return [(yield from BODY.read(reader, name, tools))]
+    yield from BODY.read(reader, name, tools)
 
 
 MUSE = ToolFormat(
@@ -53,4 +52,5 @@ MUSE = ToolFormat(
     read=read,
     syntax=CallSyntax(begin=f" {RECIPIENT}", middle=MESSAGE, separator="<|eom|><|start|>assistant"),
     channel=Channel.HIDDEN,
+    reserved_names=frozenset({"self", "user"}),
 )

@@ -2,20 +2,20 @@
 
 from typing import Any
 
-from octavo.streaming.tool_formats.base import Tools, WrittenCall, call_of
+from octavo.streaming.tool_formats.base import CallReading, Tools, call_of
 from octavo.streaming.tool_formats.names import read_name
 from octavo.streaming.tool_formats.python_values import value_of
 from octavo.streaming.tool_formats.reader import NotACall, Reader, Reading
 
 
-def read_python_call(reader: Reader, tools: Tools) -> Reading[WrittenCall]:
+def read_python_call(reader: Reader, tools: Tools) -> CallReading:
     """Also name.call(…), as Llama writes calls of the tools that it brings itself."""
     name = yield from read_name(reader)
     if name not in tools:
         name = name.removesuffix(".call")
     if name not in tools:
         raise NotACall
-    return call_of(name, (yield from _arguments(reader)), tools)
+    yield call_of(name, (yield from _arguments(reader)), tools)
 
 
 def _arguments(reader: Reader) -> Reading[dict[str, Any]]:

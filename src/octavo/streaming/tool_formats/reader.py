@@ -127,12 +127,17 @@ class Reader:
             raise NotACall
         return read
 
-    def optional(self, text: str) -> Reading[bool]:
-        """Whether the text follows, told by its first character; then it must be whole."""
-        if (yield from self.peek()) != text[0]:
-            return False
-        yield from self.literal(text)
-        return True
+    def optional(self, *texts: str) -> Reading[str]:
+        """The longest of the texts that follows; empty where the next character begins none of them. Raises NotACall
+        where it does and none follows, but not where the text ends within one."""
+        if (yield from self.peek()) not in {text[0] for text in texts}:
+            return ""
+        try:
+            return (yield from self.one_of(texts))
+        except NotACall:
+            if (yield from self.peek()):
+                raise
+            return ""
 
     def until(self, *ends: str) -> Reading[tuple[str, str]]:
         """The text before the first of the ends, and that end. Raises NotACall where the text ends before it.
@@ -160,12 +165,12 @@ class Reader:
     def json(self) -> Reading[Any]:
         """The JSON value that follows, of at most MAX_DEPTH levels. Raises NotACall where it is none.
 
-        A number at the end of the text is taken as complete.
+        A number at the end of the text is taken as complete. Strings may run over lines and hold tabs.
         """
         start = len(self._parts)
         yield from self.skip_json()
         try:
-            return json.loads("".join(self._parts[start:]), parse_constant=_refuse)
+            return json.loads("".join(self._parts[start:]), parse_constant=_refuse, strict=False)
         except ValueError as error:
             raise NotACall from error
 

@@ -6,22 +6,20 @@
 without the line end.
 """
 
-from collections.abc import Sequence
-
 from octavo.core.channels import Channel
 from octavo.core.tools import CallSyntax
-from octavo.streaming.tool_formats.base import ToolFormat, Tools, WrittenCall, call_of
-from octavo.streaming.tool_formats.reader import Reader, Reading
+from octavo.streaming.tool_formats.base import CallReading, ToolFormat, Tools, call_of
+from octavo.streaming.tool_formats.reader import Reader
 
 BEGIN, NAME, ARGUMENTS, END = "<|tool_call:begin|>", "<|tool_call:name|>", "<|tool_call:args|>", "<|tool_call:end|>"
 _SOME_ID = "a1b2c3d4e5"
 
 
-def read(reader: Reader, tools: Tools) -> Reading[Sequence[WrittenCall]]:
+def read(reader: Reader, tools: Tools) -> CallReading:
     yield from reader.literal(BEGIN)
     yield from reader.until(NAME)
     name, _ = yield from reader.until(ARGUMENTS)
-    return [call_of(name.strip(), (yield from reader.json()), tools)]
+    yield call_of(name.strip(), (yield from reader.json()), tools)
 
 
 SOLAR = ToolFormat(

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
+from octavo.streaming.tool_formats.parameter_schemas import TYPE_OF, Schema, types_in
 from octavo.streaming.tool_formats.python_values import value_of
 from octavo.streaming.tool_formats.reader import NotACall, Reader, Reading
-from octavo.streaming.tool_formats.schemas import TYPE_OF, Schema, types_in
 
 T = TypeVar("T")
 
