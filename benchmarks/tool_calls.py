@@ -29,7 +29,7 @@ from support.bfcl import BfclCase, bfcl_cases
 CATEGORIES = {"simple_python": 100, "multiple": 50, "parallel": 50}
 NUM_STREAMS = 4
 CONTEXT = 4096
-MAX_TOKENS = 300
+MAX_TOKENS = 600
 
 
 def chosen_cases() -> list[BfclCase]:
@@ -48,6 +48,7 @@ async def ask(server: Server, model: str, case: BfclCase, tool_choice: str) -> d
         "messages": list(case.messages),
         "tools": list(case.tools),
         "tool_choice": tool_choice,
+        "parallel_tool_calls": case.category == "parallel",
         "temperature": 0,
         "max_tokens": MAX_TOKENS,
     }

