@@ -13,8 +13,8 @@ from octavo.core.vocabulary import Vocabulary
 from octavo.errors import UnsupportedGrammar
 
 MAX_CALLS = 8
-"""Of an answer that must be calls: as many as any case of the function-calling leaderboard needs, and an end for a model
-that finds none."""
+"""Of an answer that must be calls: as many as any case of the function-calling leaderboard needs, and an end for a
+model that finds none."""
 
 _SPACE = r"/[ \n]{0,3}/"
 """As models write it behind their markers."""
