@@ -98,6 +98,7 @@ class BatchingEngine:
             stream.put_nowait(EngineUnavailable("The engine is stopping."))
 
     def run(self) -> None:
+        self._grammars.warm_up()
         try:
             while not self._is_closed:
                 outputs = self._obey()

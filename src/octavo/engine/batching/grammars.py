@@ -57,6 +57,10 @@ class GrammarCompiler:
         self._compiled: OrderedDict[Grammar, GrammarState] = OrderedDict()
         self._num_kept = 0
 
+    def warm_up(self) -> None:
+        """Read the vocabulary in the background: done for the first grammar, it would make every stream wait."""
+        self._thread.submit(lambda: self._tokenizer)
+
     async def begin(self, grammar: Grammar) -> GrammarState:
         """The state before the first token. Raises UnsupportedGrammar where it cannot be followed with this model."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._begin, grammar)
