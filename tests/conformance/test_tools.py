@@ -425,8 +425,10 @@ async def test_beside_tools_an_answer_is_json_of_its_schema_or_a_call_and_a_call
     fields: Wire = {"tools": TOOLS, "response_format": {"type": "json_object", "schema": schema}}
     async with served(choosing("17")) as server:
         assert strict_json((await server.told(CHAT, **fields)).text) == 17
-        await server.refused(CHAT, 422, "response_format", **fields, tool_choice="required")
     async with served(babbling(context_length=ROOM)) as server:
+        forced = await server.told(CHAT, **fields, tool_choice="required", temperature=1)
+        assert forced.calls
+        assert not forced.text
         for seed in range(6):
             answer = await server.told(CHAT, **fields, temperature=1, seed=seed)
             assert (answer.finish_reason == "tool_calls") == bool(answer.calls) == (not answer.text)
