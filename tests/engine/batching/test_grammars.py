@@ -3,7 +3,8 @@
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator, Callable
+import threading
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
@@ -236,3 +237,28 @@ def counting(compiler: GrammarCompiler) -> list[Grammar]:
 
     compiler._compile = counted  # type: ignore[method-assign]
     return compiled
+
+
+async def test_an_engine_that_ends_has_no_thread_left_that_reads_its_tokenizer() -> None:
+    reading, may_go_on, is_closed = threading.Event(), threading.Event(), threading.Event()
+
+    class SlowTokenizer(ByteTokenizer):
+        def encode_text(self, text: str) -> Sequence[int]:
+            reading.set()
+            assert may_go_on.wait(60)
+            assert not is_closed.is_set()
+            return super().encode_text(text)
+
+    class WatchedRunner(ScriptedRunner):
+        def close(self) -> None:
+            is_closed.set()
+
+    limits = RunnerLimits(1, 256, 64, SIZE, 64)
+    runner = WatchedRunner(limits, hashed_logits(0, SIZE))
+    made = BatchingEngine(runner, MixedSteps(limits), SlowTokenizer([]), EngineInfo(256, 1, None, "fp_test"))
+    loop = asyncio.create_task(asyncio.to_thread(made.run))
+    assert await asyncio.to_thread(reading.wait, 60)
+    await made.close()
+    may_go_on.set()
+    await loop
+    assert is_closed.is_set()

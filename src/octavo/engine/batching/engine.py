@@ -98,7 +98,8 @@ class BatchingEngine:
             stream.put_nowait(EngineUnavailable("The engine is stopping."))
 
     def run(self) -> None:
-        self._grammars.warm_up()
+        if not self._is_closed:
+            self._grammars.warm_up()
         try:
             while not self._is_closed:
                 outputs = self._obey()
@@ -108,6 +109,7 @@ class BatchingEngine:
                     self._loop.call_soon_threadsafe(self._deliver, outputs)
         finally:
             self._core.close()
+            self._grammars.close()
             self._runner.close()
 
     def _obey(self) -> list[Output]:

@@ -61,6 +61,10 @@ class GrammarCompiler:
         """Read the vocabulary in the background: done for the first grammar, it would make every stream wait."""
         self._thread.submit(lambda: self._tokenizer)
 
+    def close(self) -> None:
+        """Wait for what is being compiled: it reads the tokenizer, which may be gone afterwards."""
+        self._thread.shutdown()
+
     async def begin(self, grammar: Grammar) -> GrammarState:
         """The state before the first token. Raises UnsupportedGrammar where it cannot be followed with this model."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._begin, grammar)
