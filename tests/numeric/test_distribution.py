@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from engine.builders import sequence
 from octavo.core.sampling import SamplingParams
 from octavo.engine.batching.philox import uniform
-from octavo.engine.batching.sampler import BLOCK, sample
+from octavo.engine.batching.rows import BLOCK
+from octavo.engine.batching.sampler import sample
 from octavo.service.job import sample_seed
 
 NUM_DRAWS = 20_000

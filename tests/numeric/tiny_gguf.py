@@ -92,8 +92,8 @@ def write_tiny_gguf(path: Path, seed: int = 0) -> TinyModel:
     """Write the file; the same seed gives the same bytes."""
     model = TinyModel(path, Shape(), draw_weights(Shape(), seed))
     writer = GGUFWriter(path, "llama")
-    _add_shape(writer, model.shape)
-    _add_vocabulary(writer)
+    add_shape(writer, model.shape)
+    add_vocabulary(writer)
     for name, weights in model.weights.items():
         writer.add_tensor(name, weights)
     writer.write_header_to_file()
@@ -134,7 +134,7 @@ def draw_weights(shape: Shape, seed: int) -> dict[str, NDArray[np.float32]]:
     }
 
 
-def _add_shape(writer: GGUFWriter, shape: Shape) -> None:
+def add_shape(writer: GGUFWriter, shape: Shape) -> None:
     writer.add_name("tiny")
     writer.add_context_length(shape.context_length)
     writer.add_embedding_length(shape.width)
@@ -147,7 +147,7 @@ def _add_shape(writer: GGUFWriter, shape: Shape) -> None:
     writer.add_rope_freq_base(shape.rope_base)
 
 
-def _add_vocabulary(writer: GGUFWriter) -> None:
+def add_vocabulary(writer: GGUFWriter) -> None:
     writer.add_tokenizer_model("gpt2")
     writer.add_tokenizer_pre("gpt-2")
     writer.add_token_list([*map(_written, PIECES), *(special.value for special in Special)])
