@@ -35,6 +35,7 @@ class GenerationRequest:
     min_tokens: no token that would end the sequence is drawn before so many others, unless the grammar leaves no other;
         ≤ max_tokens.
     grammar: what the new tokens' text may be. Where it can go on no further, the sequence ends, also with ignore_eos.
+    cache_key: computed tokens are shared only between requests with the same one.
     """
 
     id: str
@@ -46,6 +47,7 @@ class GenerationRequest:
     min_tokens: int = 0
     logprobs: LogprobParams = LogprobParams()
     grammar: Grammar = ANY_TEXT
+    cache_key: str = ""
 
 
 @dataclass(frozen=True, slots=True)

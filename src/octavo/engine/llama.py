@@ -7,37 +7,56 @@ from dataclasses import replace
 from pathlib import Path
 
 from octavo.engine.base import EngineInfo
-from octavo.engine.batching.composer import LoneSteps, MixedSteps
+from octavo.engine.batching.composer import Composer, LoneSteps, MixedSteps
+from octavo.engine.batching.drafts import PromptLookup
 from octavo.engine.batching.engine import BatchingEngine
 from octavo.engine.batching.runner import LONE_CHUNK
+from octavo.engine.batching.speculation import NO_DRAFTING, Speculation
+from octavo.engine.batching.step_costs import MeasuredSteps
 from octavo.engine.runners.llama_cpp import binding, machine
 from octavo.engine.runners.llama_cpp.binding import ContextSettings
 from octavo.engine.runners.llama_cpp.context import LlamaRunner
 from octavo.engine.runners.llama_cpp.machine import CacheTypes, Machine
 from octavo.engine.runners.llama_cpp.model import LlamaTokenizer, load_model
 from octavo.engine.specs import LlamaSpec
+from octavo.engine.stopwatch import Stopwatch
 from octavo.errors import ModelLoadError
 
 
 def load_llama(spec: LlamaSpec, on_progress: Callable[[float], None]) -> BatchingEngine:
     """Load, choose, and test with a real decode. Raises ModelLoadError and RunnerFailed."""
+    watch = Stopwatch()
     binding.initialize()
-    path = Path(spec.path)
+    path, here = Path(spec.path), Machine.detect()
     with ThreadPoolExecutor(1) as beside:  # reading the file once more takes as long as loading it
         digest = beside.submit(_digest, path)
         model = load_model(path, use_extra_buffers=spec.use_extra_buffers, on_progress=on_progress)
-        here = Machine.detect()
+        watch.lap("weights")
+        tokenizer = beside.submit(LlamaTokenizer, model)
         runner, settings, cache = _create_runner(spec, here, model)
+        watch.lap("KV cache")
         runner.self_test()
-        info = EngineInfo(
-            context_length=runner.limits.context_length,
-            num_slots=settings.num_slots,
-            chat_template=model.chat_template,
-            fingerprint=_fingerprint(digest.result(), spec, settings),
-            description=_describe(spec, here, cache, settings, model),
-        )
-    composer = LoneSteps(runner.limits) if spec.deterministic else MixedSteps(runner.limits)
-    return BatchingEngine(runner, composer, LlamaTokenizer(model), info)
+        watch.lap("self-test")
+        composer = _create_composer(spec, runner)
+        watch.lap("costs of steps")
+        fingerprint = _fingerprint(digest.result(), spec, settings)
+    watch.lap("rest of digest and vocabulary")
+    info = EngineInfo(
+        context_length=runner.limits.context_length,
+        num_slots=settings.num_slots,
+        chat_template=model.chat_template,
+        fingerprint=fingerprint,
+        description=(*_describe(spec, here, cache, settings, model), f"loaded in: {watch}"),
+    )
+    max_saved = _max_saved(spec, here, cache, model)
+    return BatchingEngine(runner, composer, tokenizer.result(), info, max_saved=max_saved)
+
+
+def _create_composer(spec: LlamaSpec, runner: LlamaRunner) -> Composer:
+    if spec.deterministic:
+        return LoneSteps(runner.limits)
+    costs = MeasuredSteps.measure(runner)
+    return MixedSteps(runner.limits, costs, Speculation(PromptLookup(), costs) if spec.speculation else NO_DRAFTING)
 
 
 def _create_runner(
@@ -81,6 +100,13 @@ def _settings(spec: LlamaSpec, here: Machine, cache: CacheTypes, model: binding.
     )
 
 
+def _max_saved(spec: LlamaSpec, here: Machine, cache: CacheTypes, model: binding.Model) -> int:
+    """Tokens whose keys and values may be kept in the host's memory; none where the size of a token's is not known."""
+    budget = machine.choose_prefix_cache(here) if spec.prefix_cache is None else spec.prefix_cache
+    bytes_per_token = cache.bytes_per_token(model.cache_width)
+    return int(budget / bytes_per_token) if bytes_per_token else 0
+
+
 def _fingerprint(weights: bytes, spec: LlamaSpec, settings: ContextSettings) -> str:
     """Of what decides the numbers: weights, library, and the settings that change how they are added up."""
     most_at_once = min(settings.max_batch_tokens, LONE_CHUNK) if spec.deterministic else settings.max_batch_tokens
@@ -112,5 +138,7 @@ def _describe(
         f"threads: {settings.num_threads} ({'as configured' if spec.num_threads else 'one per processor'})",
         f"context: {settings.context_length} tokens in each of {settings.num_slots} slots",
         f"token budget: {settings.max_batch_tokens} a step",
+        f"prefix cache: {_max_saved(spec, here, cache, model)} tokens in the host's memory beside those in the slots",
+        f"speculation: {'on, where it pays' if spec.speculation and not spec.deterministic else 'off'}",
         f"deterministic: {'on, one sequence a step' if spec.deterministic else 'off'}",
     )

@@ -11,6 +11,8 @@ class LlamaSpec(msgspec.Struct, frozen=True, tag="llama"):
     path: the .gguf file. context_length: tokens per sequence. num_slots: sequences computed at the same time.
     cache_type_k, cache_type_v: ggml type names of the KV cache.
     token_budget: most tokens computed in one step.
+    prefix_cache: bytes of the host's memory for the computed tokens of requests that have left their slots.
+    speculation: guess tokens from what was there before and check them, where that is faster; none is drawn otherwise.
     deterministic: the same request gives the same bits, whatever else runs; costs throughput.
     use_extra_buffers: let ggml repack weights for this processor (AMX among others); off is slower and safest.
     """
@@ -22,6 +24,8 @@ class LlamaSpec(msgspec.Struct, frozen=True, tag="llama"):
     cache_type_k: str | None = None
     cache_type_v: str | None = None
     token_budget: int = 512
+    prefix_cache: int | None = None
+    speculation: bool = True
     deterministic: bool = False
     use_extra_buffers: bool = True
 

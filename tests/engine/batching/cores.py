@@ -45,8 +45,10 @@ def are_close(some: Sequence[TokenLogprob], others: Sequence[TokenLogprob]) -> b
     return ids(some) == ids(others) and np.allclose(values(some), values(others), rtol=0, atol=1e-5)
 
 
-def core(runner: ScriptedRunner, composer: Callable[[RunnerLimits], Composer] = MixedSteps) -> EngineCore:
-    return EngineCore(runner, composer(runner.limits), eog_tokens=frozenset({EOG_TOKEN}))
+def core(
+    runner: ScriptedRunner, composer: Callable[[RunnerLimits], Composer] = MixedSteps, max_saved: int = 0
+) -> EngineCore:
+    return EngineCore(runner, composer(runner.limits), eog_tokens=frozenset({EOG_TOKEN}), max_saved=max_saved)
 
 
 def alone(asked: GenerationRequest, next_logits: NextLogits, context_length: int = 64) -> Answer:

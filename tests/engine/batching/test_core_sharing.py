@@ -1,15 +1,17 @@
 """What sequences share never shows in their tokens, only in what is computed."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.batching.cores import Visit, alone, check_all, core, play, run, samplings, visits_of
+from engine.batching.cores import Answers, Visit, alone, check_all, core, play, run, samplings, visits_of
 from engine.builders import hashed_logits, request, runner_limits, scripted_runner
 from octavo.core.request import LogprobParams
 from octavo.engine.batching.composer import LoneSteps, MixedSteps
-from octavo.engine.batching.runner import ForwardBatch
+from octavo.engine.batching.runner import ForwardBatch, Snapshot
 from octavo.engine.runners.scripted import ScriptedRunner
 
 STEMS = ((1, 2, 3, 4) * 8, (5, 6, 7) * 9, (1, 2, 3, 4) * 5 + (9,) * 10)
@@ -35,9 +37,15 @@ visits = visits_of(requests)
 
 
 @COMPOSERS
-@given(visits, st.integers(1, 4), st.integers(1, 40), st.integers(0, 20), st.booleans())
+@given(visits, st.integers(1, 4), st.integers(1, 40), st.integers(0, 20), st.booleans(), st.integers(0, 200))
 def test_everybody_gets_what_the_plain_loop_gives(
-    composer: type, visits: list[Visit], num_slots: int, token_budget: int, spare_rows: int, can_share: bool
+    composer: type,
+    visits: list[Visit],
+    num_slots: int,
+    token_budget: int,
+    spare_rows: int,
+    can_share: bool,
+    max_saved: int,
 ) -> None:
     next_logits = hashed_logits(3)
     runner = scripted_runner(
@@ -47,20 +55,20 @@ def test_everybody_gets_what_the_plain_loop_gives(
         max_logits=num_slots + spare_rows,
         can_share=can_share,
     )
-    under_test = core(runner, composer)
+    under_test = core(runner, composer, max_saved)
     check_all(visits, play(under_test, visits), next_logits)
     assert (under_test.num_running, under_test.num_waiting) == (0, 0)
 
 
 @COMPOSERS
-@given(visits, st.integers(2, 4), st.integers(50, 90), st.integers(4, 40))
+@given(visits, st.integers(2, 4), st.integers(50, 90), st.integers(4, 40), st.integers(0, 200))
 def test_with_a_cache_for_few_everybody_still_gets_the_same(
-    composer: type, visits: list[Visit], num_slots: int, cache_tokens: int, token_budget: int
+    composer: type, visits: list[Visit], num_slots: int, cache_tokens: int, token_budget: int, max_saved: int
 ) -> None:
     # The longest request has 48 tokens: each one fits alone.
     next_logits = hashed_logits(4)
     runner = scripted_runner(next_logits, num_slots=num_slots, max_batch_tokens=token_budget, cache_tokens=cache_tokens)
-    check_all(visits, play(core(runner, composer), visits), next_logits)
+    check_all(visits, play(core(runner, composer, max_saved), visits), next_logits)
 
 
 def computed(runner: ScriptedRunner) -> int:
@@ -113,6 +121,54 @@ def test_a_cancelled_sequence_leaves_what_it_had_computed() -> None:
     assert run(under_test, after).num_cached(after) == 20
 
 
+CONVERSATIONS = [(token,) * 30 for token in range(1, 7)]
+
+
+def test_conversations_take_turns_in_one_slot_and_each_finds_its_own_tokens() -> None:
+    under_test = core(scripted_runner(num_slots=1), max_saved=1000)
+    for prompt in CONVERSATIONS:
+        run(under_test, request(prompt, 1))
+    turns = [request((*prompt, 8, 9), 1) for prompt in CONVERSATIONS]
+    assert [run(under_test, turn).num_cached(turn) for turn in turns] == [30] * 6
+
+
+def test_of_more_conversations_than_may_be_saved_those_used_last_are_kept() -> None:
+    under_test = core(scripted_runner(num_slots=1), max_saved=100)
+    for prompt in CONVERSATIONS:
+        run(under_test, request(prompt, 1))
+    turns = [request((*prompt, 8, 9), 1) for prompt in reversed(CONVERSATIONS)]
+    assert [run(under_test, turn).num_cached(turn) for turn in turns] == [30, 30, 30, 30, 0, 0]
+
+
+def test_a_short_request_with_the_same_beginning_does_not_cost_a_long_conversation() -> None:
+    under_test = core(scripted_runner(num_slots=1), max_saved=1000)
+    run(under_test, request(PROMPT, 1))
+    run(under_test, request((*PROMPT[:20], 9, 9), 1))
+    turn = request((*PROMPT, 9), 1)
+    assert run(under_test, turn).num_cached(turn) == 40
+
+
+def test_tokens_are_shared_only_under_the_same_cache_key() -> None:
+    under_test = core(scripted_runner(num_slots=2), max_saved=1000)
+    asked = [replace(request(PROMPT, 1), cache_key=key) for key in ("a", "b", "a", "b")]
+    assert [run(under_test, each).num_cached(each) for each in asked] == [0, 0, 39, 39]
+
+
+def test_gaps_that_nobody_fills_are_closed() -> None:
+    runner = scripted_runner(num_slots=4)
+    under_test = core(runner)
+    long, short = [request((token, 1), 30, ignore_eos=True) for token in (3, 4)], request((1, 2), 2, ignore_eos=True)
+    for each in (short, *long):
+        under_test.submit(each)
+    answers = Answers()
+    for _ in range(5):
+        answers.take(under_test.step())
+    assert runner.batches[-1].slots.tolist() == [0, 1]
+    while under_test.has_work:
+        answers.take(under_test.step())
+    assert [answers.of(each) for each in long] == [alone(each, hashed_logits(0)) for each in long]
+
+
 def test_who_waits_for_a_shared_prompt_lets_others_pass() -> None:
     under_test = core(scripted_runner(num_slots=2, max_batch_tokens=8, context_length=64))
     leader, follower, other = request(PROMPT, 2), request(PROMPT, 2), request((9, 9), 1)
@@ -142,9 +198,9 @@ class WatchedRunner(ScriptedRunner):
         self._held: dict[int, tuple[int, ...]] = {}
         self.shapes: dict[tuple[int, ...], set[tuple[int, int]]] = {}
 
-    def copy(self, source: int, target: int) -> None:
-        super().copy(source, target)
-        self._held[target] = self._held[source]
+    def restore(self, slot: int, snapshot: Snapshot) -> None:
+        super().restore(slot, snapshot)
+        self._held[slot] = tuple(self._cache[slot])
 
     def forward(self, batch: ForwardBatch) -> np.ndarray:
         [slot] = set(batch.slots.tolist())

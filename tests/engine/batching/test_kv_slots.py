@@ -13,10 +13,13 @@ def test_the_lowest_free_slot_is_given_out_and_none_twice(num_slots: int, acts: 
     for act in acts:  # None: acquire, number: release the taken slot of that index
         assert slots.can_acquire == bool(free)
         if act is None and free:
-            slot = slots.acquire(sequence())
-            assert slot == min(free)
-            free.remove(slot)
-            taken.append(slot)
+            given = sequence()
+            list(slots.acquire(given, None))
+            assert given.slot == min(free)
+            free.remove(given.slot)
+            taken.append(given)
         elif act is not None and act < len(taken):
-            free.add(slot := taken.pop(act))
-            slots.release(slot)
+            left = taken.pop(act)
+            free.add(left.slot)
+            slots.release(left)
+            assert left.slot is None

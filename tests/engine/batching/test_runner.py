@@ -36,10 +36,10 @@ def test_the_scripted_runner_continues_where_it_was_truncated() -> None:
     assert np.array_equal(rows, [hashed_logits(1)((1, 8))])
 
 
-def test_the_scripted_runner_copies_a_slot_whole() -> None:
+def test_the_scripted_runner_restores_a_slot_whole() -> None:
     runner = scripted_runner(hashed_logits(1))
     runner.forward(ForwardBatch.build([span(0, 0, 1, 2), span(2, 0, 5)]))
-    runner.copy(0, 2)
+    runner.restore(2, runner.save(0))
     rows = runner.forward(ForwardBatch.build([span(0, 2, 8), span(2, 2, 9)]))
     assert np.array_equal(rows, [hashed_logits(1)((1, 2, 8)), hashed_logits(1)((1, 2, 9))])
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from engine.builders import sequence
 from octavo.core.sampling import SamplingParams
 from octavo.engine.batching.philox import uniform
-from octavo.engine.batching.sampler import sample
+from octavo.engine.batching.sampler import MAX_ATTEMPTS, sample
 from octavo.engine.batching.sequence import Sequence as Sequence_
 
 Probabilities = dict[int, float]
@@ -80,6 +80,21 @@ def reference_draw(probabilities: Probabilities, u: float) -> int | None:
     return None
 
 
+def reference_outcome(
+    logits: Sequence[float], kept: Probabilities, params: SamplingParams, numbers: Sequence[float]
+) -> int | None:
+    """In the vocabulary's order. With top_p alone, from all tokens until one is among those that are kept."""
+    in_order = dict(sorted(kept.items()))
+    if params.top_k or params.min_p or params.top_p == 1.0:
+        return reference_draw(in_order, numbers[0])
+    everything, _ = reference_probabilities(logits, replace(params, top_p=1.0))
+    for u in numbers[:MAX_ATTEMPTS]:
+        token = reference_draw(dict(sorted(everything.items())), u)
+        if token is None or token in kept:
+            return token
+    return reference_draw(in_order, numbers[MAX_ATTEMPTS])
+
+
 level = st.integers(-12, 12).map(lambda steps: steps / 4)
 vocabularies = st.lists(level, min_size=2, max_size=12)
 samplings = st.builds(
@@ -97,11 +112,11 @@ def test_draws_are_those_of_the_reference(logits: list[float], params: SamplingP
     probabilities, is_clear = reference_probabilities(logits, params)
     if not is_clear:
         return
-    probabilities = dict(sorted(probabilities.items()))  # drawn in the vocabulary's order
     sequences = [sequence(output=(0,) * position, sampling=params) for position in range(64)]
-    numbers = uniform(np.full(64, params.seed, np.uint64), np.arange(64, dtype=np.uint64))
-    for token, u in zip(drawn([logits] * 64, *sequences), numbers, strict=True):
-        expected = reference_draw(probabilities, float(u))
+    seeds, positions = np.full(64, params.seed, np.uint64), np.arange(64, dtype=np.uint64)
+    numbers = np.stack([uniform(seeds, positions, attempt) for attempt in range(MAX_ATTEMPTS + 1)], axis=1)
+    for token, attempts in zip(drawn([logits] * 64, *sequences), numbers.tolist(), strict=True):
+        expected = reference_outcome(logits, probabilities, params, attempts)
         assert token in probabilities
         assert expected is None or token == expected
 

@@ -149,7 +149,7 @@ def test_logits_do_not_depend_on_chunks_or_on_what_the_slot_held_before(model: b
         assert np.allclose(prompt_logits(runner, tokens[3:], slot=1, start=3), whole, atol=0.2)
         runner.truncate(0, 3)
         assert np.allclose(prompt_logits(runner, tokens[3:], slot=0, start=3), whole, atol=0.2)
-    assert b"Paris" in model.piece(int(whole.argmax()), as_special=False)
+    assert b"Paris" in next(model.pieces([int(whole.argmax())], as_special=False))
 
 
 def test_a_copy_of_a_slot_goes_on_as_the_slot_does(model: binding.Model) -> None:
@@ -157,7 +157,7 @@ def test_a_copy_of_a_slot_goes_on_as_the_slot_does(model: binding.Model) -> None
     with runner_of(model) as runner:
         prompt_logits(runner, tokens, slot=0)
         prompt_logits(runner, tokens[::-1], slot=1)
-        runner.copy(0, 1)
+        runner.restore(1, runner.save(0))
         runner.truncate(1, 5)
         rows = [prompt_logits(runner, tokens[5:], slot=1, start=5)]
         runner.truncate(0, 5)

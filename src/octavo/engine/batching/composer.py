@@ -2,22 +2,36 @@
 
 from collections.abc import Iterator
 from collections.abc import Sequence as Sequence_
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
+from octavo.engine.batching.drafts import NO_TOKENS
+from octavo.engine.batching.radix_tree import Tokens
 from octavo.engine.batching.runner import LONE_CHUNK, RunnerLimits
 from octavo.engine.batching.sequence import Sequence
+from octavo.engine.batching.speculation import NO_DRAFTING, Drafting
+from octavo.engine.batching.step_costs import FREE_STEPS, StepCosts
 
 MIN_CHUNK = 128
 """Smaller chunks of a prompt cost more in graphs than they give in fairness."""
+MAX_STALL = 0.25
+"""Seconds that a step may take with chunks of prompts beside others' answers."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ScheduledSequence:
-    """The next `num_tokens` pending tokens of a sequence that has a slot."""
+    """The next `num_tokens` pending tokens of a sequence that has a slot.
+
+    draft: tokens to be checked behind them; only where none stay pending.
+    """
 
     sequence: Sequence
     num_tokens: int
+    draft: Tokens = field(default_factory=lambda: NO_TOKENS)
+
+    @property
+    def num_logits(self) -> int:
+        return self.sequence.num_logits(self.num_tokens) + len(self.draft)
 
 
 class Composer(Protocol):
@@ -27,8 +41,15 @@ class Composer(Protocol):
         """The next step, at least one token for somebody. running: in order of admission, not empty."""
         ...
 
-    def reusable(self, num_common: int, holder: Sequence) -> int:
-        """How many of the tokens that a sequence has in common with another may be taken over from it."""
+    def observe(self, num_tokens: int, seconds: float) -> None:
+        """Learn how long the model took for a step of so many tokens."""
+        ...
+
+    def reusable(self, num_common: int, num_prompt_tokens: int) -> int:
+        """How many of the tokens that a sequence has in common with another may be taken over from it.
+
+        num_prompt_tokens: the other one's.
+        """
         ...
 
 
@@ -37,21 +58,44 @@ class MixedSteps:
 
     Each step lets the computed tokens of every sequence catch up with its known tokens: first those that miss one token
     (they are decoding), then longer chunks with what is left of the budget. There is no prefill or decode phase.
+
+    costs: bound the chunks beside which others decode. drafting: guesses to be checked in steps where all decode.
     """
 
-    def __init__(self, limits: RunnerLimits) -> None:
+    def __init__(self, limits: RunnerLimits, costs: StepCosts = FREE_STEPS, drafting: Drafting = NO_DRAFTING) -> None:
         assert limits.max_batch_tokens >= limits.num_slots, "decoding never has to wait"
         assert limits.max_logits >= limits.num_slots
         self._limits = limits
+        self._costs = costs
+        self._drafting = drafting
 
     def compose(self, running: Sequence_[Sequence]) -> list[ScheduledSequence]:
-        decoding = [ScheduledSequence(sequence, 1) for sequence in running if sequence.num_pending == 1]
+        decoding = [sequence for sequence in running if sequence.num_pending == 1]
         behind = [sequence for sequence in running if sequence.num_pending > 1]
-        budget = self._limits.max_batch_tokens - len(decoding)
-        return [*decoding, *self._share(behind, budget, self._limits.max_logits - len(running))]
+        spare_rows = self._limits.max_logits - len(running)
+        if not behind:
+            return self._decode(decoding, spare_rows)
+        chunks = self._share(behind, self._budget(len(decoding)), spare_rows)
+        return [*(ScheduledSequence(sequence, 1) for sequence in decoding), *chunks]
 
-    def reusable(self, num_common: int, holder: Sequence) -> int:
+    def observe(self, num_tokens: int, seconds: float) -> None:
+        self._costs.observe(num_tokens, seconds)
+
+    def reusable(self, num_common: int, num_prompt_tokens: int) -> int:
         return num_common if self._limits.can_share else 0
+
+    def _decode(self, decoding: Sequence_[Sequence], spare_rows: int) -> list[ScheduledSequence]:
+        """With what is drafted, because there is no prompt that waits for its tokens to be computed."""
+        spare = min(self._limits.max_batch_tokens - len(decoding), spare_rows)
+        drafts = self._drafting.drafts(decoding, spare if self._limits.can_share else 0)
+        return [ScheduledSequence(sequence, 1, draft) for sequence, draft in zip(decoding, drafts, strict=True)]
+
+    def _budget(self, num_decoding: int) -> int:
+        """Tokens of prompts. Where somebody's answer is being written, it must not stand still for long."""
+        most = self._limits.max_batch_tokens
+        if num_decoding:
+            most = min(most, max(self._costs.max_tokens(MAX_STALL), MIN_CHUNK + num_decoding))
+        return most - num_decoding
 
     def _share(self, behind: Sequence_[Sequence], budget: int, spare_rows: int) -> Iterator[ScheduledSequence]:
         """Equal chunks, so that they share a graph; what short sequences leave over goes to the first admitted.
@@ -85,14 +129,17 @@ class LoneSteps:
         self._can_share = limits.can_share
         self._turn = 0
 
+    def observe(self, num_tokens: int, seconds: float) -> None:
+        """What steps are made of depends on no clock here."""
+
     def compose(self, running: Sequence_[Sequence]) -> list[ScheduledSequence]:
         sequence = min(running, key=lambda sequence: sequence.last_turn)
         self._turn += 1
         sequence.last_turn = self._turn
         return [ScheduledSequence(sequence, self._span(sequence))]
 
-    def reusable(self, num_common: int, holder: Sequence) -> int:
-        common = min(num_common, holder.num_prompt_tokens) if self._can_share else 0
+    def reusable(self, num_common: int, num_prompt_tokens: int) -> int:
+        common = min(num_common, num_prompt_tokens) if self._can_share else 0
         return common - common % self._chunk
 
     def _span(self, sequence: Sequence) -> int:

@@ -1,21 +1,25 @@
-"""The step loop of the batching engine: schedule, run, score and sample. One thread owns it; no I/O, no clock."""
+"""The step loop of the batching engine: schedule, run, score and sample. One thread owns it; no I/O."""
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Sequence as Sequence_
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from time import perf_counter
 
 import numpy as np
 from numpy.typing import NDArray
 
 from octavo.core.output import FinishReason, TokenChunk, TokenLogprob
 from octavo.core.request import GenerationRequest
+from octavo.engine.batching.cache_mover import CacheMover
 from octavo.engine.batching.composer import Composer, ScheduledSequence
+from octavo.engine.batching.drafts import NO_TOKENS
 from octavo.engine.batching.grammars import Allowed, GrammarState, MaskComputer
 from octavo.engine.batching.logprobs import score
+from octavo.engine.batching.radix_tree import Tokens
 from octavo.engine.batching.runner import ForwardBatch, KvCacheFull, ModelRunner
 from octavo.engine.batching.sampler import sample
-from octavo.engine.batching.scheduler import Admission, Scheduler
+from octavo.engine.batching.scheduler import Scheduler
 from octavo.engine.batching.sequence import Sequence
 from octavo.errors import EngineError
 
@@ -25,32 +29,44 @@ Output = tuple[str, TokenChunk | EngineError]
 Logits = NDArray[np.float32]
 """Shape (rows, vocabulary)."""
 
-_Drawn = tuple[tuple[int, ...], tuple[TokenLogprob, ...]]
-"""A new token, and its log-probability where it is asked for."""
-
-NOTHING: _Drawn = ((), ())
-
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Computed:
-    """What a step found out about a sequence. samples: whether `row` is there to draw its next token from."""
+    """What a step found out about a sequence.
+
+    row: of the logits from which its next token is drawn, where it `draws`; those behind it belong to the draft.
+    tokens, logprobs: what was drawn, a token at least where it draws.
+    """
 
     sequence: Sequence
     prompt_logprobs: tuple[TokenLogprob, ...]
     row: int
-    samples: bool
+    draws: bool
+    draft: Tokens
+    tokens: list[int] = field(default_factory=list)
+    logprobs: list[TokenLogprob] = field(default_factory=list)
+
+    def accept(self) -> bool:
+        """Whether the last token drawn was the drafted one, so that the logits behind it are right."""
+        place = len(self.tokens) - 1
+        return place < len(self.draft) and self.sequence.accept(int(self.draft[place]))
 
 
 class EngineCore:
     """Holds every request from `submit` until its last chunk was returned by `step`, or until `cancel`."""
 
-    def __init__(self, runner: ModelRunner, composer: Composer, *, eog_tokens: frozenset[int]) -> None:
+    def __init__(
+        self, runner: ModelRunner, composer: Composer, *, eog_tokens: frozenset[int], max_saved: int = 0
+    ) -> None:
+        """max_saved: tokens whose keys and values may be kept in the host's memory."""
         self._runner = runner
         self._eog_tokens = eog_tokens
-        self._scheduler = Scheduler(runner.limits.num_slots, composer)
+        self._scheduler = Scheduler(runner.limits.num_slots, composer, max_saved if runner.limits.can_share else 0)
+        self._cache = CacheMover(runner)
         self._sequences: dict[str, Sequence] = {}
+        self._composer = composer
         self._masks = MaskComputer(runner.limits.vocabulary_size)
         self.batch_size = 0
 
@@ -87,44 +103,39 @@ class EngineCore:
         """One batch through the model. Raises RunnerFailed when the model's state is lost."""
         step = self._scheduler.schedule()
         self.batch_size = len(step.batch)
-        for admission in step.admissions:
-            self._prepare_slot(admission)
-        constrained = [each.sequence for each in step.batch if _is_constrained(each)]
-        masks = self._masks.begin([sequence.grammar for sequence in constrained if sequence.grammar is not None])
+        self._cache.carry_out(step.moves)
+        drawing = [item.sequence for item in step.batch if item.sequence.draws_after(item.num_tokens)]
+        masks = self._masks.begin(_grammars(drawing))
         try:
-            logits = self._forward(step.batch)
+            batch, logits = self._forward(step.batch)
         except KvCacheFull:
             masks.result()
             return self._make_room()
-        allowed = dict(zip([sequence.id for sequence in constrained], masks.result(), strict=True))
-        return list(self._advance(logits, step.batch, allowed))
+        return list(self._advance(logits, batch, masks.result()))
 
     def close(self) -> None:
         self._masks.close()
 
-    def _prepare_slot(self, admission: Admission) -> None:
-        prefix = admission.prefix
-        if prefix is not None and prefix.slot != admission.slot:
-            self._runner.copy(prefix.slot, admission.slot)
-        self._runner.truncate(admission.slot, prefix.length if prefix else 0)
-
-    def _forward(self, batch: Sequence_[ScheduledSequence]) -> Logits:
-        spans = []
-        for item in batch:
-            sequence, start = item.sequence, item.sequence.num_computed
-            assert sequence.slot is not None
-            tokens = sequence.tokens[start : start + item.num_tokens]
-            spans.append((sequence.slot, start, tokens, sequence.num_logits(item.num_tokens)))
-        return self._runner.forward(ForwardBatch.build(spans))
+    def _forward(self, batch: Sequence_[ScheduledSequence]) -> tuple[Sequence_[ScheduledSequence], Logits]:
+        """The batch and its logits; without its drafts where the cache has no room for them. Raises KvCacheFull."""
+        forward_batch = ForwardBatch.build(map(_span, batch))
+        started = perf_counter()
+        try:
+            logits = self._runner.forward(forward_batch)
+        except KvCacheFull:
+            if not any(len(item.draft) for item in batch):
+                raise
+            return self._forward([replace(item, draft=NO_TOKENS) for item in batch])
+        self._composer.observe(len(forward_batch.tokens), perf_counter() - started)
+        return batch, logits
 
     def _make_room(self) -> list[Output]:
         """What is only cached goes first, then the sequence that came last."""
         if leftovers := self._scheduler.forget_leftovers():
-            for slot in leftovers:
-                self._runner.truncate(slot, 0)
+            self._cache.carry_out(leftovers)
             return []
         if self._scheduler.num_running > 1:
-            self._runner.truncate(self._scheduler.preempt_last(), 0)
+            self._cache.carry_out([self._scheduler.preempt_last()])
             return []
         sequence = self._scheduler.last_admitted
         self._remove(sequence)
@@ -135,7 +146,7 @@ class EngineCore:
     ) -> Iterator[Output]:
         """Score prompts before anything is drawn: drawing uses the logits as work space."""
         computed = list(self._score_prompts(logits, batch))
-        drawn = dict(self._draw(logits, [item for item in computed if item.samples], allowed))
+        self._draw(logits, [item for item in computed if item.draws], allowed)
         for item in computed:
             sequence = item.sequence
             if failure := sequence.grammar.failure if sequence.grammar is not None else "":
@@ -143,46 +154,70 @@ class EngineCore:
                 self._remove(sequence)
                 yield sequence.id, EngineError("The answer's grammar became too complex to be followed.")
                 continue
-            tokens, logprobs = drawn.get(sequence.id, NOTHING)
-            num_cached = sequence.num_cached if sequence.num_generated == 1 else 0
+            is_first = item.draws and sequence.num_generated == len(item.tokens)
             if sequence.is_finished:
                 self._remove(sequence)
-            if tokens or item.prompt_logprobs:
-                chunk = TokenChunk(tokens, sequence.finish_reason, logprobs, item.prompt_logprobs, num_cached)
-                yield sequence.id, chunk
+            if item.tokens or item.prompt_logprobs:
+                yield (
+                    sequence.id,
+                    TokenChunk(
+                        tuple(item.tokens),
+                        sequence.finish_reason,
+                        tuple(item.logprobs),
+                        item.prompt_logprobs,
+                        sequence.num_cached if is_first else 0,
+                    ),
+                )
 
     def _score_prompts(self, logits: Logits, batch: Sequence_[ScheduledSequence]) -> Iterator[_Computed]:
         start = 0
         for item in batch:
             sequence = item.sequence
-            end = start + sequence.num_logits(item.num_tokens)
-            samples = sequence.draws_after(item.num_tokens)
+            end = start + item.num_logits
+            draws = sequence.draws_after(item.num_tokens)
             scored = sequence.advance(item.num_tokens).tolist()
             rows = logits[start : start + len(scored)]
-            prompt_logprobs = score(rows, scored, sequence.request.logprobs.num_top)
-            yield _Computed(sequence, prompt_logprobs, end - 1, samples)
+            prompt_logprobs = score(rows, scored, sequence.request.logprobs.num_top, self._runner.exponentials)
+            yield _Computed(sequence, prompt_logprobs, end - 1 - len(item.draft), draws, item.draft)
             start = end
 
-    def _draw(
-        self, logits: Logits, drawing: Sequence_[_Computed], allowed: Mapping[str, Allowed]
-    ) -> Iterator[tuple[str, _Drawn]]:
-        if not drawing:
-            return
+    def _draw(self, logits: Logits, drawing: Sequence_[_Computed], allowed: Mapping[str, Allowed]) -> None:
+        """A token for each, and one more for each drafted token that was the one drawn."""
+        drafting = [item for item in drawing if len(item.draft)]
+        while drawing:
+            self._draw_once(logits, drawing, allowed)
+            drawing = [item for item in drawing if item.accept()]
+            allowed = self._masks.begin(_grammars(item.sequence for item in drawing)).result()
+        for item in drafting:
+            assert item.sequence.slot is not None
+            self._runner.truncate(item.sequence.slot, item.sequence.num_computed)
+
+    def _draw_once(self, logits: Logits, drawing: Sequence_[_Computed], allowed: Mapping[str, Allowed]) -> None:
         sequences = [item.sequence for item in drawing]
-        rows = logits if len(drawing) == len(logits) else logits[[item.row for item in drawing]]
+        places = [item.row + len(item.tokens) for item in drawing]
+        rows = logits if len(places) == len(logits) else logits[places]
         wanted = [i for i, sequence in enumerate(sequences) if sequence.request.logprobs.of_output]
         untouched = dict(zip(wanted, rows[wanted], strict=True)) if wanted else {}
-        for i, token in enumerate(sample(rows, sequences, allowed).tolist()):
-            sequence = sequences[i]
-            sequence.append(token)
-            num_top = sequence.request.logprobs.num_top
-            yield sequence.id, ((token,), score(untouched[i][None], (token,), num_top) if i in untouched else ())
+        for i, token in enumerate(sample(rows, sequences, allowed, self._runner.exponentials).tolist()):
+            item = drawing[i]
+            item.sequence.append(token)
+            item.tokens.append(token)
+            if i in untouched:
+                item.logprobs += score(
+                    untouched[i][None], (token,), item.sequence.request.logprobs.num_top, self._runner.exponentials
+                )
 
     def _remove(self, sequence: Sequence) -> None:
         self._scheduler.remove(sequence)
         del self._sequences[sequence.id]
 
 
-def _is_constrained(item: ScheduledSequence) -> bool:
-    """Whether a token will be drawn for it that a grammar has a say in."""
-    return item.sequence.grammar is not None and item.sequence.draws_after(item.num_tokens)
+def _span(item: ScheduledSequence) -> tuple[int, int, Tokens, int]:
+    sequence, start = item.sequence, item.sequence.num_computed
+    assert sequence.slot is not None
+    pending = sequence.tokens[start : start + item.num_tokens]
+    return sequence.slot, start, np.concatenate([pending, item.draft]), item.num_logits
+
+
+def _grammars(sequences: Iterable[Sequence]) -> dict[str, GrammarState]:
+    return {sequence.id: sequence.grammar for sequence in sequences if sequence.grammar is not None}

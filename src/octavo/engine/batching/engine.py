@@ -39,11 +39,21 @@ Command = Submit | Cancel | Wake
 class BatchingEngine:
     """Implements `HostedEngine` over a `ModelRunner`. All of `generate` must run on one event loop."""
 
-    def __init__(self, runner: ModelRunner, composer: Composer, tokenizer: LocalTokenizer, info: EngineInfo) -> None:
+    def __init__(
+        self,
+        runner: ModelRunner,
+        composer: Composer,
+        tokenizer: LocalTokenizer,
+        info: EngineInfo,
+        *,
+        max_saved: int = 0,
+    ) -> None:
+        """max_saved: tokens whose keys and values may be kept in the host's memory."""
         self._runner = runner
         self._tokenizer = tokenizer
         self._info = info
-        self._core = EngineCore(runner, composer, eog_tokens=tokenizer.vocabulary.eog_tokens)
+        eog_tokens = tokenizer.vocabulary.eog_tokens
+        self._core = EngineCore(runner, composer, eog_tokens=eog_tokens, max_saved=max_saved)
         self._grammars = GrammarCompiler(tokenizer.vocabulary, tokenizer.encode_text)
         self._commands: queue.SimpleQueue[Command] = queue.SimpleQueue()
         self._streams: dict[str, Stream] = {}

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Sequence as Sequence_
+from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cached_property
 
@@ -107,23 +107,24 @@ class MaskComputer:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="masks")
         self._executor: LLExecutor | None = None
 
-    def begin(self, states: Sequence_[GrammarState]) -> "Future[Sequence_[Allowed]]":
-        """The states must not be touched before the result is there, one for each, in order."""
+    def begin(self, states: Mapping[str, GrammarState]) -> "Future[Mapping[str, Allowed]]":
+        """By the ids of their sequences. The states must not be touched before the result is there."""
         if not states:
-            done: Future[Sequence_[Allowed]] = Future()
-            done.set_result(())
+            done: Future[Mapping[str, Allowed]] = Future()
+            done.set_result({})
             return done
         return self._thread.submit(self._compute, states)
 
     def close(self) -> None:
         self._thread.shutdown()
 
-    def _compute(self, states: Sequence_[GrammarState]) -> Sequence_[Allowed]:
+    def _compute(self, states: Mapping[str, GrammarState]) -> Mapping[str, Allowed]:
         if self._executor is None:
             self._executor = LLExecutor()
         words = np.zeros((len(states), (self._size + 31) // 32), np.int32)
-        matchers = [(state.matcher, row) for row, state in enumerate(states)]
+        matchers = [(state.matcher, row) for row, state in enumerate(states.values())]
         self._executor.unsafe_compute_mask_ptr(
             matchers, words.ctypes.data, words.shape[1] * words.itemsize, len(states)
         )
-        return list(np.unpackbits(words.view(np.uint8), axis=1, count=self._size, bitorder="little").view(np.bool_))
+        allowed = np.unpackbits(words.view(np.uint8), axis=1, count=self._size, bitorder="little").view(np.bool_)
+        return dict(zip(states, allowed, strict=True))

@@ -1,89 +1,229 @@
-"""Which sequence has which place in the KV cache, and what is left there of those before it."""
+"""Which sequence has which place in the KV cache, and what is still known of those before it."""
 
-import heapq
-from collections.abc import Callable
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import count
 
-import numpy as np
-from numpy.typing import NDArray
-
+from octavo.engine.batching.cache_moves import CacheMove, Copy, Discard, Move, Restore, Save, Truncate
+from octavo.engine.batching.radix_tree import RadixTree, Tokens
 from octavo.engine.batching.sequence import Sequence
 
 MIN_SHARED = 16
-"""A slot's cache is often about as large as the weights, and computing a token reads those: copying it takes as long as
-a few tokens do, and a shorter prefix is computed again."""
+"""Copying or saving a prefix takes as long as computing a few tokens; a shorter one is computed again."""
 
-Reusable = Callable[[int, Sequence], int]
-"""From the number of tokens that a sequence has in common with another, and that other one, to how many of them may be
-taken over from it."""
+Reusable = Callable[[int, int], int]
+"""From the number of tokens that a sequence has in common with another, and that other one's number of prompt tokens,
+to how many of them may be taken over."""
+
+
+class CacheEntry:
+    """Tokens whose keys and values are in a slot, in a snapshot, or in both.
+
+    tokens: of a running sequence those that it had when it came, which it has computed or soon will.
+    runs: the sequence in whose hands they are; None once it has left.
+    """
+
+    def __init__(self, sequence: Sequence, slot: int) -> None:
+        self.cache_key = sequence.request.cache_key
+        self.num_prompt_tokens = sequence.num_prompt_tokens
+        self.tokens: Tokens = sequence.tokens.copy()
+        self.runs: Sequence | None = sequence
+        self.slot: int | None = slot
+        self.snapshot: int | None = None
+
+    @property
+    def num_computed(self) -> int:
+        return len(self.tokens) if self.runs is None else self.runs.num_computed
 
 
 @dataclass(frozen=True, slots=True)
 class Prefix:
-    """The first `length` tokens of a sequence, in a slot. is_computed: now, not only when its holder gets there."""
+    """The first `length` tokens of an entry. is_computed: now, not only when its sequence gets there."""
 
-    slot: int
+    entry: CacheEntry
     length: int
-    is_computed: bool
+
+    @property
+    def is_computed(self) -> bool:
+        return self.length <= self.entry.num_computed
 
 
 class KvSlots:
     """Slots by number; the lowest free one is given out first.
 
     llama.cpp computes neighbouring slots in one graph, so active slots are kept together at the low end. A slot that
-    was released holds its sequence's computed tokens until it is given out again: they are the prefix cache, which so
-    remembers as many conversations as ran at the same time.
+    was released holds its sequence's computed tokens until it is given out again, and then they are saved in the host's
+    memory as far as nobody else holds them: together this is the prefix cache. What was used last is kept longest.
+
+    reusable: see there. max_saved: tokens of all snapshots together.
     """
 
-    def __init__(self, num_slots: int, reusable: Reusable) -> None:
-        self._free = list(range(num_slots))
-        self._holders: list[Sequence | None] = [None] * num_slots
+    def __init__(self, num_slots: int, reusable: Reusable, max_saved: int = 0) -> None:
+        self._entries: list[CacheEntry | None] = [None] * num_slots
+        self._taken = [False] * num_slots
+        self._trees: defaultdict[str, RadixTree[CacheEntry]] = defaultdict(RadixTree)
         self._reusable = reusable
+        self._max_saved = max_saved
+        self._saved: OrderedDict[int, CacheEntry] = OrderedDict()  # by snapshot, what was used last at the end
+        self._num_saved = 0
+        self._snapshots = count()
+        self._had_gap = False
 
     @property
     def can_acquire(self) -> bool:
-        return bool(self._free)
-
-    def acquire(self, sequence: Sequence) -> int:
-        slot = heapq.heappop(self._free)
-        self._holders[slot] = sequence
-        return slot
-
-    def release(self, slot: int) -> None:
-        """Give the slot back; what its sequence has computed stays in it."""
-        heapq.heappush(self._free, slot)
-
-    def forget(self, slot: int) -> None:
-        """The slot holds nothing any more."""
-        self._holders[slot] = None
-
-    @property
-    def leftovers(self) -> list[int]:
-        """Free slots that still hold something."""
-        return [slot for slot in self._free if self._holders[slot] is not None]
+        return not all(self._taken)
 
     def find_prefix(self, sequence: Sequence) -> Prefix | None:
-        """The longest beginning of the sequence that need not be computed again; of equal ones, one that is ready."""
-        head = sequence.tokens[:MIN_SHARED]
-        found = [
-            prefix
-            for slot, holder in enumerate(self._holders)
-            if holder is not None and np.array_equal(holder.tokens[:MIN_SHARED], head)
-            if (prefix := self._prefix(slot, holder, sequence)).length >= MIN_SHARED
-        ]
-        return max(found, key=lambda prefix: (prefix.length, prefix.is_computed), default=None)
+        """The longest beginning of the sequence that need not be computed again; of equal ones, the nearest."""
+        best: Prefix | None = None
+        for num_common, entry in self._trees[sequence.request.cache_key].matches(sequence.tokens):
+            if num_common < max(MIN_SHARED, best.length if best else 0):
+                break
+            length = self._reusable(min(num_common, sequence.num_reusable), entry.num_prompt_tokens)
+            prefix = Prefix(entry, length)
+            if length >= MIN_SHARED and (best is None or self._rank(prefix) > self._rank(best)):
+                best = prefix
+        return best
 
-    def _prefix(self, slot: int, holder: Sequence, sequence: Sequence) -> Prefix:
-        # A prompt that is being computed is worth waiting for; tokens that are still to be drawn are not.
-        num_known = max(holder.num_prompt_tokens, holder.num_computed) if holder.slot == slot else holder.num_computed
-        known = holder.tokens[:num_known]
-        common = min(_num_common(known, sequence.tokens), sequence.num_reusable)
-        length = self._reusable(common, holder)
-        return Prefix(slot, length, length <= holder.num_computed)
+    def acquire(self, sequence: Sequence, prefix: Prefix | None) -> Iterator[CacheMove]:
+        """Give the sequence a slot that holds its prefix, which is computed. The moves must all be carried out."""
+        slot = sequence.slot = self._lowest_free
+        if prefix is not None and prefix.entry.snapshot is not None:
+            self._saved.move_to_end(prefix.entry.snapshot)
+        entry = self._enter(sequence, slot)
+        yield from self._vacate(slot, keeps=prefix.entry if prefix else None)
+        yield from self._bring(prefix, slot)
+        yield from self._discard_excess()
+        self._entries[slot], self._taken[slot] = entry, True
 
+    def release(self, sequence: Sequence) -> None:
+        """Take the slot back; what the sequence has computed stays in it."""
+        slot = self._leave(sequence)
+        entry = self._entries[slot]
+        assert entry is not None
+        self._trees[entry.cache_key].remove(entry.tokens, entry)
+        entry.tokens, entry.runs = sequence.tokens[: sequence.num_computed].copy(), None
+        self._trees[entry.cache_key].insert(entry.tokens, entry)
 
-def _num_common(a: NDArray[np.int32], b: NDArray[np.int32]) -> int:
-    """How many tokens two sequences begin with alike."""
-    length = min(len(a), len(b))
-    differs = a[:length] != b[:length]
-    return int(differs.argmax()) if differs.any() else length
+    def preempt(self, sequence: Sequence) -> Truncate:
+        """Take the slot back and what is in it."""
+        slot = self._leave(sequence)
+        self._drop_from(slot)
+        return Truncate(slot, 0)
+
+    def forget_leftovers(self) -> list[Truncate]:
+        """Give up what sequences have left in their slots; snapshots stay."""
+        leftovers = [slot for slot, entry in enumerate(self._entries) if entry is not None and not self._taken[slot]]
+        for slot in leftovers:
+            self._drop_from(slot)
+        return [Truncate(slot, 0) for slot in leftovers]
+
+    def close_gaps(self) -> Iterator[CacheMove]:
+        """Move the last sequences into slots that have been free for a step, with nobody to take them."""
+        while self._had_gap and self._has_gap:
+            yield from self._move(self._highest_taken, self._lowest_free)
+        self._had_gap = self._has_gap
+
+    @property
+    def _lowest_free(self) -> int:
+        return self._taken.index(False)
+
+    @property
+    def _highest_taken(self) -> int:
+        return len(self._taken) - 1 - self._taken[::-1].index(True)
+
+    @property
+    def _has_gap(self) -> bool:
+        return any(self._taken) and self.can_acquire and self._lowest_free < self._highest_taken
+
+    def _rank(self, prefix: Prefix) -> tuple[int, bool, bool, bool]:
+        """Long, there now, in the very slot that would be given, in any slot."""
+        slot = prefix.entry.slot
+        return prefix.length, prefix.is_computed, slot == self._lowest_free, slot is not None
+
+    def _enter(self, sequence: Sequence, slot: int) -> CacheEntry:
+        entry = CacheEntry(sequence, slot)
+        self._trees[entry.cache_key].insert(entry.tokens, entry)
+        return entry
+
+    def _leave(self, sequence: Sequence) -> int:
+        assert sequence.slot is not None
+        slot, sequence.slot = sequence.slot, None
+        self._taken[slot] = False
+        return slot
+
+    def _vacate(self, slot: int, keeps: CacheEntry | None) -> Iterator[CacheMove]:
+        """Save what is left in a slot if only it knows so much. keeps: whose tokens stay there a moment longer."""
+        entry = self._entries[slot]
+        self._entries[slot] = None
+        if entry is None:
+            return
+        if entry.snapshot is None and len(entry.tokens) <= self._max_saved and self._is_unique(entry):
+            yield self._save(entry, slot)
+        if entry is not keeps:
+            entry.slot = None
+            self._drop_if_nowhere(entry)
+
+    def _bring(self, prefix: Prefix | None, slot: int) -> Iterator[CacheMove]:
+        """Make the slot hold the prefix, where it may still be."""
+        if prefix is None:
+            yield Truncate(slot, 0)
+        elif prefix.entry.slot == slot:
+            prefix.entry.slot = None
+            self._drop_if_nowhere(prefix.entry)
+            yield Truncate(slot, prefix.length)
+        elif prefix.entry.slot is not None:
+            yield Copy(prefix.entry.slot, slot, prefix.length)
+        else:
+            yield from self._restore(prefix.entry, slot, prefix.length)
+
+    def _restore(self, entry: CacheEntry, slot: int, length: int) -> Iterator[CacheMove]:
+        assert entry.snapshot is not None
+        yield Restore(entry.snapshot, slot, length)
+        if not self._is_unique(entry):  # the sequence goes on where it ended, and will be saved in its place
+            yield self._discard(entry.snapshot)
+
+    def _is_unique(self, entry: CacheEntry) -> bool:
+        """Whether many of its tokens would have to be computed again without it."""
+        matches = self._trees[entry.cache_key].matches(entry.tokens)
+        elsewhere = next((num_common for num_common, other in matches if other is not entry), 0)
+        return len(entry.tokens) - elsewhere >= MIN_SHARED
+
+    def _save(self, entry: CacheEntry, slot: int) -> CacheMove:
+        entry.snapshot = next(self._snapshots)
+        self._saved[entry.snapshot] = entry
+        self._num_saved += len(entry.tokens)
+        return Save(slot, entry.snapshot)
+
+    def _discard(self, snapshot: int) -> Discard:
+        entry = self._saved.pop(snapshot)
+        self._num_saved -= len(entry.tokens)
+        entry.snapshot = None
+        self._drop_if_nowhere(entry)
+        return Discard(snapshot)
+
+    def _discard_excess(self) -> Iterator[CacheMove]:
+        while self._num_saved > self._max_saved:
+            yield self._discard(next(iter(self._saved)))
+
+    def _drop_from(self, slot: int) -> None:
+        entry = self._entries[slot]
+        assert entry is not None
+        self._entries[slot] = entry.slot = None
+        self._drop_if_nowhere(entry)
+
+    def _drop_if_nowhere(self, entry: CacheEntry) -> None:
+        if entry.slot is None and entry.snapshot is None:
+            self._trees[entry.cache_key].remove(entry.tokens, entry)
+
+    def _move(self, source: int, target: int) -> Iterator[CacheMove]:
+        yield from self._vacate(target, keeps=None)
+        yield from self._discard_excess()
+        entry = self._entries[source]
+        assert entry is not None
+        assert entry.runs is not None
+        yield Move(source, target)
+        self._entries[source], self._entries[target] = None, entry
+        self._taken[source], self._taken[target] = False, True
+        entry.slot = entry.runs.slot = target

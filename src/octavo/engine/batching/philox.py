@@ -28,9 +28,10 @@ def philox4x32(counter: Words, key: tuple[NDArray[np.uint64], NDArray[np.uint64]
     return c0, c1, c2, c3
 
 
-def uniform(seeds: NDArray[np.uint64], positions: NDArray[np.uint64]) -> NDArray[np.float64]:
-    """Numbers in [0, 1) with 53 random bits, shape (n,): one per (64-bit seed, position in its stream)."""
+def uniform(seeds: NDArray[np.uint64], positions: NDArray[np.uint64], attempt: int = 0) -> NDArray[np.float64]:
+    """Numbers in [0, 1) with 53 random bits, shape (n,): one per (64-bit seed, position in its stream) and attempt."""
     zero = np.zeros_like(positions)
-    words = philox4x32((positions & _LOW, positions >> _32, zero, zero), (seeds & _LOW, seeds >> _32))
+    counter = (positions & _LOW, positions >> _32, zero + np.uint64(attempt), zero)
+    words = philox4x32(counter, (seeds & _LOW, seeds >> _32))
     bits = ((words[0] << _32) | words[1]) >> np.uint64(11)
     return bits.astype(np.float64) * 2.0**-53

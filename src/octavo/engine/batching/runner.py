@@ -7,11 +7,16 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from octavo.engine.batching.rows import Row
 from octavo.errors import EngineError
 
 LONE_CHUNK = 64
 """Tokens of a prompt that are computed in a step of their own where steps are not shared: enough to fill a processor,
 few enough for others to wait for. Every runner gives the logits of so many tokens, unless a step takes fewer."""
+
+
+Snapshot = NDArray[np.uint8]
+"""A slot's keys and values in the host's memory, in a form of the runner's own."""
 
 
 class KvCacheFull(Exception):
@@ -80,12 +85,20 @@ class ModelRunner(Protocol):
         """
         ...
 
-    def copy(self, source: int, target: int) -> None:
-        """Make the target slot hold what the source holds, and nothing else. Only where the limits say can_share."""
+    def save(self, slot: int) -> Snapshot:
+        """All that the slot holds."""
+        ...
+
+    def restore(self, slot: int, snapshot: Snapshot) -> None:
+        """Make the slot hold what was saved, of this slot or another one, and nothing else."""
         ...
 
     def truncate(self, slot: int, length: int) -> None:
         """Forget the slot's tokens from position `length` on; a length above 0 only where the limits say can_share."""
+        ...
+
+    def exponentials(self, row: Row, highest: float) -> float:
+        """`rows.Exponentials`, as fast as the runner's library has it."""
         ...
 
     def close(self) -> None: ...

@@ -10,18 +10,13 @@ from numpy.typing import NDArray
 from octavo.core.sampling import BAN_BIAS, FORCE_BIAS, SamplingParams
 from octavo.engine.batching.grammars import Allowed
 from octavo.engine.batching.philox import uniform
+from octavo.engine.batching.rows import BLOCK, Exponentials, Ids, Row, at_least_nth, exponentials, largest
 from octavo.engine.batching.sequence import Sequence
-
-Row = NDArray[np.float32]
-"""Scores or weights of one sequence, shape (vocabulary,)."""
-
-Ids = NDArray[np.int64]
-"""Token ids, ascending, shape (n,)."""
 
 NOTHING_EXCLUDED: Mapping[str, Allowed] = MappingProxyType({})
 
-BLOCK = 256
-THRESHOLDS = (1e-2, 1e-3, 1e-4, 1e-6, 0.0)
+MAX_ATTEMPTS = 4
+"""Draws from the whole vocabulary until one is looked for among the tokens that top_p leaves."""
 
 SHARPEST = 1e20
 """Bound of 1 / temperature: a larger factor may be infinite in 32 bits, and infinity times 0 is not a number."""
@@ -31,7 +26,10 @@ STRONGEST = 1e6
 
 
 def sample(
-    logits: NDArray[np.float32], sequences: Sequence_[Sequence], allowed: Mapping[str, Allowed] = NOTHING_EXCLUDED
+    logits: NDArray[np.float32],
+    sequences: Sequence_[Sequence],
+    allowed: Mapping[str, Allowed] = NOTHING_EXCLUDED,
+    exponentials: Exponentials = exponentials,
 ) -> NDArray[np.int64]:
     """The next token of each sequence, shape (n,). `logits`, shape (n, vocabulary), is used as work space.
 
@@ -45,7 +43,10 @@ def sample(
     tokens: NDArray[np.int64] = logits.argmax(axis=1)
     drawn = [i for i, sequence in enumerate(sequences) if not sequence.request.sampling.is_greedy]
     if drawn:
-        tokens[drawn] = _draw(logits, tokens, drawn, [sequences[i] for i in drawn])
+        seeds = np.array([sequences[i].request.sampling.seed for i in drawn], np.uint64)
+        positions = np.array([sequences[i].num_generated for i in drawn], np.uint64)
+        for i, u in zip(drawn, uniform(seeds, positions).tolist(), strict=True):
+            tokens[i] = _draw(logits[i], int(tokens[i]), sequences[i], u, exponentials)
     return tokens
 
 
@@ -63,86 +64,71 @@ def _exclude(row: Row, sequence: Sequence, allowed: Allowed | None) -> None:
         row[~allowed] = -np.inf
 
 
-def _draw(
-    logits: NDArray[np.float32], best: NDArray[np.int64], rows: Sequence_[int], sequences: Sequence_[Sequence]
-) -> list[int]:
-    seeds = np.array([sequence.request.sampling.seed for sequence in sequences], np.uint64)
-    positions = np.array([sequence.num_generated for sequence in sequences], np.uint64)
-    tokens = []
-    # Row by row: a row stays in the processor's cache through all passes, the whole batch would not.
-    for row, sequence, u in zip(rows, sequences, uniform(seeds, positions), strict=True):
-        params = sequence.request.sampling
-        weights = logits[row]
-        weights -= weights[best[row]]
-        weights *= np.float32(min(1.0 / params.temperature, SHARPEST))
-        np.exp(weights, out=weights)
-        tokens.append(_draw_truncated(weights, params, u) if _truncates(params) else _draw_any(weights, u))
-    return tokens
+def _draw(scores: Row, best: int, sequence: Sequence, u: float, exponentials: Exponentials) -> int:
+    """u: uniform in [0, 1)."""
+    params = sequence.request.sampling
+    np.subtract(scores, scores[best], out=scores)
+    np.multiply(scores, np.float32(min(1.0 / params.temperature, SHARPEST)), out=scores)
+    if params.top_k > 0 or params.min_p > 0.0:
+        ids = _candidates(scores, params)
+        return _draw_from_nucleus(np.exp(scores[ids]), ids, params.top_p, u)
+    total = exponentials(scores, 0.0)
+    return _draw_by_attempts(scores, total, sequence, u) if params.top_p < 1.0 else _draw_any(scores, _sums(scores), u)
 
 
-def _truncates(params: SamplingParams) -> bool:
-    return params.top_k > 0 or params.min_p > 0.0 or params.top_p < 1.0
+def _candidates(scores: Row, params: SamplingParams) -> Ids:
+    """What top_k and then min_p leave. The largest score is 0."""
+    ids = at_least_nth(scores, params.top_k) if params.top_k > 0 else _at_least(scores, params.min_p)
+    if params.top_k > 0:
+        ids = largest(scores[ids], ids, params.top_k)
+    return ids[np.exp(scores[ids]) >= np.float32(params.min_p)]
 
 
-def _draw_any(weights: Row, u: float) -> int:
-    """By blocks, because adding up a whole vocabulary one by one takes longer than all the rest."""
-    starts = np.arange(0, len(weights), BLOCK)
-    sums = np.cumsum(np.add.reduceat(weights, starts), dtype=np.float64)
+def _at_least(scores: Row, min_p: float) -> Ids:
+    """All that may have such a weight: logarithms are a little off."""
+    return np.flatnonzero(scores >= np.log(min_p) - 1e-3)
+
+
+def _draw_from_nucleus(weights: Row, ids: Ids, top_p: float, u: float) -> int:
+    """From the smallest set of largest weights that together weigh at least top_p of all these."""
+    if top_p < 1.0:
+        descending = np.cumsum(np.sort(weights)[::-1], dtype=np.float64)
+        count = int(np.searchsorted(descending, top_p * weights.sum(dtype=np.float64))) + 1
+        kept = largest(weights, np.arange(len(ids)), count)
+        weights, ids = weights[kept], ids[kept]
+    return int(ids[_pick(np.cumsum(weights, dtype=np.float64), u)])
+
+
+def _draw_by_attempts(weights: Row, total: float, sequence: Sequence, u: float) -> int:
+    """Tokens outside the nucleus are drawn again: whether one is in it is told much faster than which ones are."""
+    params, sums = sequence.request.sampling, _sums(weights)
+    seed, position = np.array([params.seed], np.uint64), np.array([sequence.num_generated], np.uint64)
+    for attempt in range(1, MAX_ATTEMPTS + 1):
+        token = _draw_any(weights, sums, u)
+        if _is_in_nucleus(weights, token, params.top_p * total):
+            return token
+        u = float(uniform(seed, position, attempt)[0])
+    return _draw_from_nucleus(weights, np.arange(len(weights)), params.top_p, u)
+
+
+def _is_in_nucleus(weights: Row, token: int, needed: float) -> bool:
+    """Whether the tokens before it weigh less than what is needed: heavier ones, and equal ones of lower ids."""
+    ids = np.flatnonzero(weights >= weights[token])
+    values = weights[ids]
+    return bool(values[(values > weights[token]) | (ids < token)].sum(dtype=np.float64) < needed)
+
+
+def _sums(weights: Row) -> NDArray[np.float64]:
+    """Of all up to the end of each block, because adding up a vocabulary one by one takes longer than all the rest."""
+    return np.cumsum(np.add.reduceat(weights, np.arange(0, len(weights), BLOCK)), dtype=np.float64)
+
+
+def _draw_any(weights: Row, sums: NDArray[np.float64], u: float) -> int:
     block = _pick(sums, u)
     before = float(sums[block - 1]) if block else 0.0
     share = (u * float(sums[-1]) - before) / (float(sums[block]) - before)
-    start = int(starts[block])
+    start = block * BLOCK
     return start + _pick(np.cumsum(weights[start : start + BLOCK], dtype=np.float64), min(max(share, 0.0), 1.0))
-
-
-def _draw_truncated(weights: Row, params: SamplingParams, u: float) -> int:
-    kept = _kept(weights, params)
-    return int(kept[_pick(np.cumsum(weights[kept], dtype=np.float64), u)])
-
-
-def _kept(weights: Row, params: SamplingParams) -> Ids:
-    """What truncation leaves. The largest weight is 1; of equal weights, those of lower ids are kept first."""
-    if 0 < params.top_k < len(weights):
-        ids = _largest(weights, np.flatnonzero(weights >= _nth_largest(weights, params.top_k)), params.top_k)
-        ids = ids[weights[ids] >= np.float32(params.min_p)]
-        total = weights[ids].sum(dtype=np.float64)
-    elif params.min_p > 0.0:
-        ids = np.flatnonzero(weights >= np.float32(params.min_p))
-        total = weights[ids].sum(dtype=np.float64)
-    else:
-        total = weights.sum(dtype=np.float64)
-        ids = _heaviest(weights, params.top_p * total)
-    return ids if params.top_p == 1.0 else _nucleus(weights, ids, params.top_p * total)
-
-
-def _heaviest(weights: Row, needed: float) -> Ids:
-    """The tokens above some weight, few where few will do, that together weigh at least `needed`."""
-    for threshold in THRESHOLDS:
-        ids = np.flatnonzero(weights > threshold)
-        if weights[ids].sum(dtype=np.float64) >= needed:
-            break
-    return ids
-
-
-def _nucleus(weights: Row, ids: Ids, needed: float) -> Ids:
-    """The smallest set of largest weights that together weigh at least `needed`."""
-    descending = np.sort(weights[ids])[::-1]
-    crossing = int(np.searchsorted(np.cumsum(descending, dtype=np.float64), needed))
-    return _largest(weights, ids, crossing + 1)
-
-
-def _largest(weights: Row, ids: Ids, count: int) -> Ids:
-    if count >= len(ids):
-        return ids
-    values = weights[ids]
-    threshold = _nth_largest(values, count)
-    is_kept = values > threshold
-    is_kept[np.flatnonzero(values == threshold)[: count - np.count_nonzero(is_kept)]] = True
-    return ids[is_kept]
-
-
-def _nth_largest(values: Row, n: int) -> np.float32:
-    return np.partition(values, -n)[-n]  # type: ignore[no-any-return]  # numpy types a scalar of it as Any
 
 
 def _pick(cumulative: NDArray[np.float64], u: float) -> int:

@@ -1,27 +1,20 @@
 """Who computes what in the next step. Pure: no model, no clock, no I/O."""
 
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass
 
+from octavo.engine.batching.cache_moves import CacheMove, Truncate
 from octavo.engine.batching.composer import Composer, ScheduledSequence
 from octavo.engine.batching.kv_slots import KvSlots, Prefix
 from octavo.engine.batching.sequence import Sequence
 
 
 @dataclass(frozen=True, slots=True)
-class Admission:
-    """A sequence gets a slot of its own. prefix: what it takes over, from another slot or out of this one."""
-
-    sequence: Sequence
-    slot: int
-    prefix: Prefix | None
-
-
-@dataclass(frozen=True, slots=True)
 class ScheduledStep:
-    """admissions: to be carried out first, in order. batch: what to compute then, sorted by slot."""
+    """moves: to be carried out first, in order. batch: what to compute then, sorted by slot."""
 
-    admissions: list[Admission]
+    moves: list[CacheMove]
     batch: list[ScheduledSequence]
 
 
@@ -31,9 +24,9 @@ class Scheduler:
     A sequence that begins like one whose prompt is still being computed waits for it, and others may pass it.
     """
 
-    def __init__(self, num_slots: int, composer: Composer) -> None:
+    def __init__(self, num_slots: int, composer: Composer, max_saved: int = 0) -> None:
         self._composer = composer
-        self._slots = KvSlots(num_slots, composer.reusable)
+        self._slots = KvSlots(num_slots, composer.reusable, max_saved)
         self._waiting: deque[Sequence] = deque()
         self._running: list[Sequence] = []  # in order of admission
         self._is_full = False  # the cache was: nothing is admitted until a running sequence has left
@@ -59,61 +52,47 @@ class Scheduler:
             self._waiting.remove(sequence)
         else:
             self._running.remove(sequence)
-            self._release(sequence)
+            self._slots.release(sequence)
             self._is_full = False
 
     @property
     def last_admitted(self) -> Sequence:
         return self._running[-1]
 
-    def preempt_last(self) -> int:
+    def preempt_last(self) -> Truncate:
         """Send the last admitted sequence back to the head of the queue; its tokens are kept, its slot is not.
 
-        It stays there until another one has left: admitted at once, it would fill the cache again, for ever. Returns
-        the slot, which must be emptied.
+        It stays there until another one has left: admitted at once, it would fill the cache again, for ever.
         """
         sequence = self._running.pop()
-        slot = self._release(sequence)
-        self._slots.forget(slot)
+        move = self._slots.preempt(sequence)
         sequence.num_computed = 0
         self._waiting.appendleft(sequence)
         self._is_full = bool(self._running)
-        return slot
+        return move
 
-    def forget_leftovers(self) -> list[int]:
-        """Give up what is cached of sequences that have left. Returns their slots, which must be emptied."""
-        leftovers = self._slots.leftovers
-        for slot in leftovers:
-            self._slots.forget(slot)
-        return leftovers
+    def forget_leftovers(self) -> list[Truncate]:
+        """Give up what sequences that have left still hold of the cache."""
+        return self._slots.forget_leftovers()
 
     def schedule(self) -> ScheduledStep:
         """Admit what fits and compose a step."""
-        admissions = self._admit()
+        moves = [*self._admit(), *self._slots.close_gaps()]
         batch = self._composer.compose(self._running)
-        return ScheduledStep(admissions, sorted(batch, key=lambda scheduled: scheduled.sequence.slot or 0))
+        return ScheduledStep(moves, sorted(batch, key=lambda scheduled: scheduled.sequence.slot or 0))
 
-    def _admit(self) -> list[Admission]:
-        admissions: list[Admission] = []
+    def _admit(self) -> Iterator[CacheMove]:
         held: list[Sequence] = []
         while self._waiting and self._slots.can_acquire and not self._is_full:
             sequence = self._waiting.popleft()
             prefix = self._slots.find_prefix(sequence)
             if prefix is None or prefix.is_computed:
-                admissions.append(self._give_slot(sequence, prefix))
+                yield from self._give_slot(sequence, prefix)
             else:
                 held.append(sequence)
         self._waiting.extendleft(reversed(held))
-        return admissions
 
-    def _give_slot(self, sequence: Sequence, prefix: Prefix | None) -> Admission:
-        slot = sequence.slot = self._slots.acquire(sequence)
+    def _give_slot(self, sequence: Sequence, prefix: Prefix | None) -> Iterator[CacheMove]:
+        yield from self._slots.acquire(sequence, prefix)
         sequence.reuse(prefix.length if prefix else 0)
         self._running.append(sequence)
-        return Admission(sequence, slot, prefix)
-
-    def _release(self, sequence: Sequence) -> int:
-        assert sequence.slot is not None
-        slot, sequence.slot = sequence.slot, None
-        self._slots.release(slot)
-        return slot

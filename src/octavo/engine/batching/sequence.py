@@ -73,6 +73,12 @@ class Sequence:
         return self.num_tokens - 1 - self.num_computed if self._has_unscored else 0
 
     @property
+    def max_draft(self) -> int:
+        """Tokens that may be drafted behind the known ones: the last one of a sequence is not worth a guess."""
+        can_draft = self.generates and not self._has_unscored
+        return self._max_length - self.num_tokens - 1 if can_draft else 0
+
+    @property
     def num_reusable(self) -> int:
         """Most tokens whose computation somewhere else would do: not those whose logits are needed."""
         return (self.num_scored if self._has_unscored else self.num_tokens) - 1
@@ -122,6 +128,13 @@ class Sequence:
         if not self.generates and self.num_pending == 0:
             self.finish_reason = FinishReason.LENGTH
         return scored
+
+    def accept(self, drafted: int) -> bool:
+        """Count a token that was computed before it was drawn. False where another one was drawn, or the last one."""
+        if self.is_finished or self._tokens[self.num_tokens - 1] != drafted:
+            return False
+        self.num_computed += 1
+        return True
 
     def append(self, token: int) -> None:
         """Add a sampled token and settle whether it was the last."""

@@ -5,7 +5,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from octavo.engine.batching.runner import ForwardBatch, KvCacheFull, RunnerLimits
+from octavo.engine.batching.rows import Row, exponentials
+from octavo.engine.batching.runner import ForwardBatch, KvCacheFull, RunnerLimits, Snapshot
 
 NextLogits = Callable[[tuple[int, ...]], NDArray[np.float32]]
 """From all tokens of a slot to the logits of the next one, shape (vocabulary,)."""
@@ -51,13 +52,18 @@ class ScriptedRunner:
                 rows.append(self._next_logits(tuple(held)))
         return np.array(rows, np.float32).reshape(len(rows), self._limits.vocabulary_size)
 
-    def copy(self, source: int, target: int) -> None:
-        assert self._limits.can_share
-        self._cache[target] = list(self._cache[source])
+    def save(self, slot: int) -> Snapshot:
+        return np.array(self._cache[slot], np.int32).view(np.uint8)
+
+    def restore(self, slot: int, snapshot: Snapshot) -> None:
+        self._cache[slot] = snapshot.view(np.int32).tolist()
 
     def truncate(self, slot: int, length: int) -> None:
         assert length == 0 or self._limits.can_share
         del self._cache[slot][length:]
+
+    def exponentials(self, row: Row, highest: float) -> float:
+        return exponentials(row, highest)
 
     def close(self) -> None:
         self._cache = []

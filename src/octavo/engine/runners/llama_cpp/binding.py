@@ -6,13 +6,18 @@ Each C handle has one owner with `close`. Return codes and sizes are passed on a
 
 import ctypes
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from pathlib import Path
 
 import numpy as np
-from llama_cpp import llama_cpp as lib
 from numpy.typing import NDArray
+
+from octavo.engine.runners.llama_cpp.bare_package import bare_package
+
+with bare_package("llama_cpp"):
+    from llama_cpp import llama_cpp as lib
 
 log = logging.getLogger("octavo.llama_cpp")
 
@@ -35,6 +40,12 @@ def _write_log(level: int, text: bytes, _user_data: object) -> None:
 
 
 _log_callback = lib.llama_log_callback(_write_log)  # llama.cpp keeps the pointer for the life of the process
+
+
+# Of ggml, on which libllama depends; no part of its interface, but the version is pinned.
+_soft_max = lib._lib.ggml_vec_soft_max_f32
+_soft_max.argtypes = (ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_float)
+_soft_max.restype = ctypes.c_double
 
 
 def initialize() -> None:
@@ -152,21 +163,23 @@ class Model:
         prefix, suffix, middle = map(_token_or_none, tokens)
         return prefix, suffix, middle
 
-    def is_end_of_generation(self, token: int) -> bool:
-        return bool(lib.llama_vocab_is_eog(self._vocab, token))
+    def end_of_generation(self) -> Sequence[bool]:
+        """For each token, whether it ends an answer."""
+        return list(map(lib.llama_vocab_is_eog, repeat(self._vocab), range(self.vocabulary_size)))
 
-    def token_attributes(self, token: int) -> int:
-        return int(lib.llama_vocab_get_attr(self._vocab, token))
+    def token_attributes(self) -> Sequence[int]:
+        """Of each token: the sum of its ATTR_ constants."""
+        return list(map(lib.llama_vocab_get_attr, repeat(self._vocab), range(self.vocabulary_size)))
 
-    def piece(self, token: int, *, as_special: bool) -> bytes:
-        """Bytes of a token's text; those of a control token only with as_special."""
-        size = 64
-        while True:
-            buffer = ctypes.create_string_buffer(size)
-            length = lib.llama_token_to_piece(self._vocab, token, buffer, size, 0, as_special)
-            if length >= 0:
-                return buffer.raw[:length]
-            size = -length
+    def pieces(self, tokens: Iterable[int], *, as_special: bool) -> Iterator[bytes]:
+        """Bytes of the tokens' texts; those of control tokens only with as_special."""
+        size = 256
+        buffer = ctypes.create_string_buffer(size)
+        for token in tokens:
+            while (length := lib.llama_token_to_piece(self._vocab, token, buffer, size, 0, as_special)) < 0:
+                size = -length
+                buffer = ctypes.create_string_buffer(size)
+            yield buffer.raw[:length]
 
     def tokenize(self, text: str) -> NDArray[np.int32]:
         """Tokens of plain text: no special token is added, none is looked for but user-defined ones."""
@@ -283,20 +296,33 @@ class Context:
         buffer = (ctypes.c_float * (num_rows * self._vocabulary_size)).from_address(address)
         return np.ctypeslib.as_array(buffer).reshape(num_rows, self._vocabulary_size)
 
-    def copy(self, source: int, target: int) -> None:
-        """Make the target sequence hold all that the source holds. Between two streams llama.cpp copies nothing less,
-        and does so at the start of the next decode."""
-        lib.llama_memory_seq_cp(self._memory, source, target, -1, -1)
+    def save(self, sequence: int) -> NDArray[np.uint8]:
+        """All that the sequence holds. Much faster than llama_memory_seq_cp, which copies a stream with its free cells,
+        unless nearly all of those are used."""
+        size = lib.llama_state_seq_get_size(self._context, sequence)
+        data = np.empty(size, np.uint8)
+        written = lib.llama_state_seq_get_data(self._context, _bytes_pointer(data), size, sequence)
+        return data[:written]
+
+    def restore(self, sequence: int, data: NDArray[np.uint8]) -> bool:
+        """Make the sequence hold what was saved; False where the memory cannot take it."""
+        pointer = _bytes_pointer(data)
+        return bool(lib.llama_state_seq_set_data(self._context, pointer, len(data), sequence))
 
     def remove(self, sequence: int, start: int) -> bool:
         """Forget a sequence's tokens from position `start` on; False where the memory cannot do it."""
         return bool(lib.llama_memory_seq_rm(self._memory, sequence, start, -1))
 
 
-def tokens_with(model: Model, attributes: int) -> Iterator[int]:
-    """Ids of the tokens that have any of these attributes."""
-    return (token for token in range(model.vocabulary_size) if model.token_attributes(token) & attributes)
-
-
 def _token_or_none(token: int) -> int | None:
     return None if token == NO_TOKEN else int(token)
+
+
+def exponentials(row: NDArray[np.float32], highest: float) -> float:
+    """Replaces each x of a contiguous row by exp(x - highest) and returns the sum of them all, in vector instructions
+    that numpy has on few processors."""
+    return float(_soft_max(len(row), row.ctypes.data, row.ctypes.data, highest))
+
+
+def _bytes_pointer(data: NDArray[np.uint8]) -> object:
+    return data.ctypes.data_as(ctypes.POINTER(ctypes.c_uint8))

@@ -3,7 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from octavo.engine.batching.runner import LONE_CHUNK, ForwardBatch, KvCacheFull, RunnerFailed, RunnerLimits
+from octavo.engine.batching.rows import Row
+from octavo.engine.batching.runner import LONE_CHUNK, ForwardBatch, KvCacheFull, RunnerFailed, RunnerLimits, Snapshot
 from octavo.engine.runners.llama_cpp import binding
 from octavo.errors import ModelLoadError
 
@@ -60,12 +61,19 @@ class LlamaRunner:
             raise KvCacheFull
         raise RunnerFailed(FAILURES.get(code, f"llama.cpp failed in the middle of a step (code {code})."))
 
-    def copy(self, source: int, target: int) -> None:
-        self._context.copy(source, target)
+    def save(self, slot: int) -> Snapshot:
+        return self._context.save(slot)
+
+    def restore(self, slot: int, snapshot: Snapshot) -> None:
+        if not self._context.restore(slot, snapshot):
+            raise RunnerFailed("llama.cpp could not take back a part of its cache.")
 
     def truncate(self, slot: int, length: int) -> None:
         if not self._context.remove(slot, length):
             raise RunnerFailed("llama.cpp could not forget a part of its cache.")
+
+    def exponentials(self, row: Row, highest: float) -> float:
+        return binding.exponentials(row, highest)
 
     def self_test(self) -> None:
         """A prompt and one more token through every layer; a library that was built wrong dies here, not later.

@@ -14,6 +14,8 @@ DEFAULT_SLOTS = 32
 DEFAULT_CONTEXT = 4096
 CACHE_SHARE = 0.25
 """Of the machine's memory, for the KV cache."""
+PREFIX_CACHE_SHARE = 0.1
+"""Of the machine's memory, for what is kept of requests that have left the KV cache."""
 BYTES_PER_NUMBER = {"f32": 4.0, "f16": 2.0, "bf16": 2.0, "q8_0": 34 / 32, "q4_0": 18 / 32}
 
 
@@ -84,6 +86,11 @@ def choose_slots(machine: Machine, *, bytes_per_slot: float) -> int:
     if bytes_per_slot == 0:
         return DEFAULT_SLOTS
     return max(1, min(DEFAULT_SLOTS, int(machine.memory * CACHE_SHARE / bytes_per_slot)))
+
+
+def choose_prefix_cache(machine: Machine) -> int:
+    """Bytes, used only as far as there is something to keep."""
+    return int(machine.memory * PREFIX_CACHE_SHARE)
 
 
 def _cgroup(name: str, num_values: int) -> list[int | None]:

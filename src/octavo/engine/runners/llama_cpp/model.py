@@ -62,16 +62,17 @@ class LlamaTokenizer:
 
 
 def read_vocabulary(model: binding.Model) -> Vocabulary:
-    eog_tokens = frozenset(filter(model.is_end_of_generation, range(model.vocabulary_size)))
-    marked = set(binding.tokens_with(model, CONTROL | binding.ATTR_USER_DEFINED))
-    special_tokens = tuple(_special_token(model, token, token in eog_tokens) for token in sorted(marked | eog_tokens))
+    """May run in any thread, beside what others do with the model."""
+    ends = model.end_of_generation()
+    special_tokens = tuple(_special_tokens(model, ends))
     silent = {token.id for token in special_tokens if token.is_control}
+    pieces = list(model.pieces(range(model.vocabulary_size), as_special=False))
+    for token in silent:
+        pieces[token] = b""
     return Vocabulary(
-        pieces=tuple(
-            b"" if token in silent else model.piece(token, as_special=False) for token in range(model.vocabulary_size)
-        ),
+        pieces=tuple(pieces),
         special_tokens=special_tokens,
-        eog_tokens=eog_tokens,
+        eog_tokens=frozenset(token for token, is_end in enumerate(ends) if is_end),
         bos_token=model.bos_token,
         adds_bos=model.adds_bos,
         eos_token=model.eos_token,
@@ -86,13 +87,16 @@ def _infill(model: binding.Model) -> InfillTokens | None:
     return None if prefix is None or suffix is None or middle is None else InfillTokens(prefix, suffix, middle)
 
 
-def _special_token(model: binding.Model, token: int, ends_generation: bool) -> SpecialToken:
+def _special_tokens(model: binding.Model, ends: Sequence[bool]) -> Iterator[SpecialToken]:
     """Files have been seen in which an end token is not marked as a control token; it is one all the same."""
-    attributes = model.token_attributes(token)
-    return SpecialToken(
-        id=token,
-        text=model.piece(token, as_special=True).decode(errors="replace"),
-        is_control=ends_generation or bool(attributes & CONTROL),
-        strips_left=bool(attributes & binding.ATTR_STRIPS_LEFT),
-        strips_right=bool(attributes & binding.ATTR_STRIPS_RIGHT),
-    )
+    attributes = model.token_attributes()
+    marks = CONTROL | binding.ATTR_USER_DEFINED
+    marked = [token for token in range(model.vocabulary_size) if attributes[token] & marks or ends[token]]
+    for token, piece in zip(marked, model.pieces(marked, as_special=True), strict=True):
+        yield SpecialToken(
+            id=token,
+            text=piece.decode(errors="replace"),
+            is_control=ends[token] or bool(attributes[token] & CONTROL),
+            strips_left=bool(attributes[token] & binding.ATTR_STRIPS_LEFT),
+            strips_right=bool(attributes[token] & binding.ATTR_STRIPS_RIGHT),
+        )

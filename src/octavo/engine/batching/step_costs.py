@@ -1,0 +1,87 @@
+"""How long the model takes for a step, by its number of tokens: measured at start, corrected by every step."""
+
+from collections.abc import Callable
+from time import perf_counter
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from octavo.engine.batching.runner import LONE_CHUNK, ForwardBatch, ModelRunner
+
+SIZES = np.array([1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 1024, 2048, 4096, 8192])
+NEARBY_RATE = 0.2
+"""How much of what a step took otherwise than expected is believed of steps of its size."""
+GENERAL_RATE = 0.02
+"""The same for all other sizes: a machine that has become slower is so for all."""
+
+
+class StepCosts(Protocol):
+    """Seconds that a step takes, by its number of tokens."""
+
+    def seconds(self, num_tokens: NDArray[np.int64]) -> NDArray[np.float64]: ...
+
+    def max_tokens(self, seconds: float) -> int:
+        """Of a step that takes no longer."""
+        ...
+
+    def observe(self, num_tokens: int, seconds: float) -> None:
+        """A step of so many tokens took so long."""
+        ...
+
+
+class FreeSteps:
+    """Steps of a model that takes no time worth counting, such as a scripted one."""
+
+    def seconds(self, num_tokens: NDArray[np.int64]) -> NDArray[np.float64]:
+        return np.zeros(len(num_tokens))
+
+    def max_tokens(self, seconds: float) -> int:
+        return int(SIZES[-1])
+
+    def observe(self, num_tokens: int, seconds: float) -> None:
+        pass
+
+
+FREE_STEPS: StepCosts = FreeSteps()
+
+
+class MeasuredSteps:
+    """Times of SIZES; those between by interpolation."""
+
+    def __init__(self, seconds: NDArray[np.float64]) -> None:
+        """seconds: of SIZES."""
+        self._seconds = seconds
+
+    @classmethod
+    def measure(cls, runner: ModelRunner, clock: Callable[[], float] = perf_counter) -> "MeasuredSteps":
+        """From a step of one token and one of a chunk of a prompt, on a straight line through both."""
+        limits = runner.limits
+        length = min(LONE_CHUNK, limits.max_batch_tokens, limits.context_length - 1)
+        tokens = np.arange(length, dtype=np.int32) % limits.vocabulary_size
+
+        def seconds(num_tokens: int) -> float:
+            runner.truncate(0, 0)
+            started = clock()
+            runner.forward(ForwardBatch.build([(0, 0, tokens[:num_tokens], 1)]))
+            return clock() - started
+
+        one, chunk = min(seconds(1), seconds(1)), seconds(length)
+        runner.truncate(0, 0)
+        per_token = max(chunk - one, 0.0) / max(length - 1, 1)
+        return cls(one + per_token * (SIZES - 1))
+
+    def seconds(self, num_tokens: NDArray[np.int64]) -> NDArray[np.float64]:
+        return np.interp(num_tokens, SIZES, self._seconds)
+
+    def max_tokens(self, seconds: float) -> int:
+        ascending = np.maximum.accumulate(self._seconds)
+        return int(np.interp(seconds, ascending, SIZES))
+
+    def observe(self, num_tokens: int, seconds: float) -> None:
+        above = int(np.searchsorted(SIZES[:-1], num_tokens))
+        below = max(above - 1, 0)
+        surprise = seconds / float(np.interp(num_tokens, SIZES, self._seconds)) - 1
+        rates = np.full(len(SIZES), GENERAL_RATE)
+        rates[[below, above]] = NEARBY_RATE
+        self._seconds = self._seconds * (1 + rates * min(surprise, 1.0))  # one that was interrupted says little

@@ -1,0 +1,74 @@
+"""What a reader gets of the chunks that come for it."""
+
+import asyncio
+
+import pytest
+
+from octavo.core.output import FinishReason, TokenChunk, TokenLogprob
+from octavo.engine.worker.mailbox import Mailbox
+from octavo.errors import EngineDied
+
+FIRST = TokenChunk((1,), logprobs=(TokenLogprob(1, -1.0),), prompt_logprobs=(TokenLogprob(9, -3.0),), num_cached=4)
+LAST = TokenChunk((2, 3), FinishReason.LENGTH, (TokenLogprob(2, -2.0), TokenLogprob(3, 0.0)))
+
+
+async def read(mailbox: Mailbox) -> TokenChunk:
+    if mailbox.is_empty:
+        await mailbox.arrival()
+    return mailbox.take()
+
+
+async def test_a_reader_that_keeps_up_gets_each_chunk_as_it_is() -> None:
+    mailbox = Mailbox()
+    for chunk in (FIRST, LAST):
+        mailbox.put(chunk)
+        assert await read(mailbox) is chunk
+    assert mailbox.is_empty
+
+
+async def test_a_reader_that_is_behind_gets_all_that_has_come_as_one_chunk() -> None:
+    mailbox = Mailbox()
+    mailbox.put(FIRST)
+    mailbox.put(LAST)
+    assert await read(mailbox) == TokenChunk(
+        (1, 2, 3), FinishReason.LENGTH, (*FIRST.logprobs, *LAST.logprobs), FIRST.prompt_logprobs, num_cached=4
+    )
+    assert mailbox.is_empty
+
+
+async def test_a_reader_that_waits_is_woken_once_and_gets_what_came_until_its_turn() -> None:
+    mailbox = Mailbox()
+    reader = asyncio.create_task(read(mailbox))
+    await asyncio.sleep(0)
+    mailbox.put(FIRST)
+    mailbox.put(LAST)
+    assert (await reader).tokens == (1, 2, 3)
+
+
+async def test_an_error_comes_behind_the_chunks_that_were_there_before_it() -> None:
+    mailbox = Mailbox()
+    mailbox.put(FIRST)
+    mailbox.fail(EngineDied("gone"))
+    assert await read(mailbox) is FIRST
+    with pytest.raises(EngineDied, match="gone"):
+        await read(mailbox)
+
+
+async def test_an_error_wakes_a_reader_that_waits() -> None:
+    mailbox = Mailbox()
+    reader = asyncio.create_task(read(mailbox))
+    await asyncio.sleep(0)
+    mailbox.fail(EngineDied("gone"))
+    with pytest.raises(EngineDied):
+        await reader
+
+
+async def test_what_comes_after_a_reader_has_gone_away_disturbs_nobody() -> None:
+    mailbox = Mailbox()
+    reader = asyncio.create_task(read(mailbox))
+    await asyncio.sleep(0)
+    reader.cancel()
+    mailbox.put(FIRST)
+    with pytest.raises(asyncio.CancelledError):
+        await reader
+    assert await read(mailbox) is FIRST
