@@ -14,6 +14,7 @@ from octavo.api.schemas.completions import CompletionResponse
 from octavo.api.usage import UsageCounter
 from octavo.core.output import FinishReason, TextEvent
 from octavo.core.tools import ToolCallDelta
+from support.checks import strict_json
 
 from .asking import folded, folded_whole
 from .builders import answers, encoded, entry
@@ -35,7 +36,14 @@ def counter() -> UsageCounter:
 
 def chunks(events: list[TextEvent], shape: AnswerShape) -> list[dict[str, Any]]:
     assembler = ChunkAssembler(HEAD, shape, counter(), includes_usage=True)
-    return [*(chunk for event in events for chunk in assembler.push(event)), *assembler.flush()]
+    return data_of(b"".join([*map(assembler.push, events), assembler.flush()]))
+
+
+def data_of(stream: bytes) -> list[dict[str, Any]]:
+    """What the events of a stream hold."""
+    *sent, rest = stream.split(b"\n\n")
+    assert rest == b""
+    return [strict_json(event.decode().removeprefix("data: ")) for event in sent]
 
 
 def choices(events: list[TextEvent], shape: AnswerShape) -> list[dict[str, Any]]:
@@ -57,6 +65,16 @@ def test_a_stream_adds_up_to_the_whole_answer(name: str, events: list[TextEvent]
     *streamed, last = chunks(events, shape)
     assert folded([*streamed, "[DONE]"]) == folded_whole(whole)
     assert last["usage"] == whole["usage"]
+
+
+def test_usage_is_null_in_the_chunks_before_the_one_that_tells_it_and_absent_where_it_is_not_asked_for() -> None:
+    events = [TextEvent(0, "a", 1), TextEvent(0, "b", 1, FinishReason.LENGTH)]
+    *before, last = chunks(events, SHAPES["completion"])
+    assert [chunk["usage"] for chunk in before] == [None, None]
+    assert last["usage"]["completion_tokens"] == 2
+    silent = ChunkAssembler(HEAD, SHAPES["completion"], counter(), includes_usage=False)
+    assert not any("usage" in chunk for event in events for chunk in data_of(silent.push(event)))
+    assert silent.flush() == b""
 
 
 @pytest.mark.parametrize("name", SHAPES)

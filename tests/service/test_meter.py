@@ -7,7 +7,7 @@ from service_builders import PuppetEngine, job_of, start
 from octavo.core.limits import Limits
 from octavo.core.output import FinishReason
 from octavo.errors import Overloaded
-from octavo.service import GenerationService
+from octavo.service import GenerationService, meter
 from octavo.telemetry import Metrics
 
 
@@ -46,6 +46,22 @@ async def test_the_metrics_of_a_cancelled_job_hold_what_was_generated(
     await events.aclose()
     assert registry.get_sample_value("octavo_generation_tokens_total", {"model": "m"}) == 2
     assert registry.get_sample_value("octavo_time_per_output_token_seconds_count", {"model": "m"}) == 1
+
+
+async def test_the_tokens_of_a_job_that_goes_on_are_told_once_a_second(
+    service: GenerationService, registry: CollectorRegistry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 0.0
+    monkeypatch.setattr(meter, "perf_counter", lambda: now)
+    engine = PuppetEngine()
+    events = service.stream(job_of(engine))
+    told = []
+    for now in (0.0, 0.9, 1.1, 1.9, 2.2):  # noqa: B007 -- the clock reads it
+        engine.send("r0", "ab")
+        await anext(events)
+        told.append(registry.get_sample_value("octavo_generation_tokens_total", {"model": "m"}))
+    await events.aclose()
+    assert told == [None, None, 6, 6, 10]
 
 
 async def test_a_refused_job_is_not_in_the_token_metrics(

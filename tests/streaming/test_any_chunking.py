@@ -5,7 +5,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from octavo.core.output import FinishReason
+from octavo.core.output import FinishReason, TokenChunk
 from octavo.core.request import Choice, LogprobParams
 from octavo.streaming import ChoiceStream, ContentFilter
 from streaming.builders import (
@@ -134,6 +134,16 @@ def test_an_offset_is_where_the_tokens_bytes_begin_in_the_text(
 
 def is_continued(data: bytes) -> bool:
     return 0x80 <= data[0] < 0xC0
+
+
+@given(cases(all_listed), st.lists(st.integers(0, 20), max_size=5))
+def test_chunks_that_are_joined_are_the_chunk_that_was_cut(
+    case: tuple[Choice, list[int], ContentFilter | None], places: list[int]
+) -> None:
+    of, generated, _ = case
+    [whole] = chunks_of(of, generated)
+    length = len(whole.prompt_logprobs) + len(whole.tokens)
+    assert TokenChunk.joined(chunks_of(of, generated, [min(place, length) for place in places])) == whole
 
 
 @given(cases())

@@ -23,7 +23,7 @@ from octavo.constraints import GrammarMaker
 from octavo.core.limits import Limits
 from octavo.errors import OctavoError
 from octavo.service import GenerationService, ModelRegistry
-from octavo.telemetry import Metrics
+from octavo.telemetry.metrics import Metrics
 
 _DESCRIPTION = "Text generation with OctoAI's and OpenAI's API."
 

@@ -1,4 +1,4 @@
-"""TextEvents to wire answers: chunks of a stream, or their fold into one answer.
+"""TextEvents to wire answers: the events of a stream, or their fold into one answer.
 
 The models in `octavo.api.schemas` document these shapes; what is sent is encoded straight from plain data, because that
 takes a small part of the time and happens for every token.
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from octavo.api.calls import CallsForm
+from octavo.api.event_bytes import ChunkEvents, sse_event
 from octavo.api.logprobs import LogprobsForm
 from octavo.api.schemas.common import WireData
 from octavo.api.usage import UsageCounter
@@ -134,28 +135,30 @@ class AnswerHead:
 
 
 class ChunkAssembler:
-    """Events to the chunks of a stream."""
+    """Events to the chunks of a stream, as server-sent events."""
 
     def __init__(self, head: AnswerHead, shape: AnswerShape, counter: UsageCounter, *, includes_usage: bool) -> None:
         self._head = head.data(shape.chunk_object)
-        if includes_usage:
-            self._head["usage"] = None
+        self._events = ChunkEvents({**self._head, "usage": None} if includes_usage else self._head)
         self._shape = shape
         self._counter = counter
         self._includes_usage = includes_usage
         self._begun: set[int] = set()
 
-    def push(self, event: TextEvent) -> list[WireData]:
+    def push(self, event: TextEvent) -> bytes:
+        """The chunks that an event becomes: any number, also none."""
         self._counter.push(event)
         is_first = event.index not in self._begun
-        self._begun.add(event.index)
-        return [{**self._head, "choices": [c]} for c in self._shape.chunk_choices(event, is_first=is_first)]
+        if is_first:
+            self._begun.add(event.index)
+        choices = self._shape.chunk_choices(event, is_first=is_first)
+        return b"".join([self._events.event(choice) for choice in choices])
 
-    def flush(self) -> list[WireData]:
+    def flush(self) -> bytes:
         """The chunk after the last event, where the usage is asked for."""
         if not self._includes_usage:
-            return []
-        return [{**self._head, "choices": [], "usage": self._counter.flush()}]
+            return b""
+        return sse_event({**self._head, "choices": [], "usage": self._counter.flush()})
 
 
 class AnswerAssembler:

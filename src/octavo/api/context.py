@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from octavo.constraints import GrammarMaker
 from octavo.core.limits import Limits
 from octavo.service import GenerationService, ModelRegistry
-from octavo.telemetry import Metrics
+from octavo.telemetry.metrics import Metrics
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from octavo.api.errors import error_response, internal_error
 from octavo.api.record import RequestRecord, start_record
-from octavo.telemetry import Metrics, log_request
+from octavo.telemetry import log_request
+from octavo.telemetry.metrics import Metrics
 
 _CLIENT_CLOSED = 499
 """Logged, never sent: there is nobody to send it to."""

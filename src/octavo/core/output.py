@@ -48,6 +48,17 @@ class TokenChunk:
     prompt_logprobs: tuple[TokenLogprob, ...] = ()
     num_cached: int = 0
 
+    @classmethod
+    def joined(cls, chunks: Sequence["TokenChunk"]) -> "TokenChunk":
+        """Some chunks of a sequence, in order, as one."""
+        return cls(
+            tokens=tuple(token for chunk in chunks for token in chunk.tokens),
+            finish_reason=chunks[-1].finish_reason,
+            logprobs=tuple(logprob for chunk in chunks for logprob in chunk.logprobs),
+            prompt_logprobs=tuple(logprob for chunk in chunks for logprob in chunk.prompt_logprobs),
+            num_cached=sum(chunk.num_cached for chunk in chunks),
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Alternative:

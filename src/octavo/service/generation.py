@@ -1,7 +1,7 @@
 """From a job to its stream of text."""
 
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import AbstractContextManager, aclosing, contextmanager, nullcontext
 from dataclasses import dataclass
 
 from octavo.core.limits import Limits
@@ -47,7 +47,9 @@ class GenerationService:
         error of a choice closes the others and is raised.
         Raises Overloaded before the first event, EngineUnavailable and EngineError at any time.
         """
-        candidates = self._candidates(job)
+        if len(job.choices) == 1:  # it needs no task of its own
+            return _events(job.choices[0], self._admitted(job))
+        candidates = self._merged_candidates(job)
         if job.best_of == job.n:
             return candidates
         return best_of_each_prompt(candidates, n=job.n, best_of=job.best_of)
@@ -56,17 +58,22 @@ class GenerationService:
         """End every choice that runs, waits or is asked for from now on with its text so far, as cancelled."""
         self._deadlines.expire_all()
 
-    async def _candidates(self, job: GenerationJob) -> AsyncGenerator[TextEvent, None]:
+    async def _merged_candidates(self, job: GenerationJob) -> AsyncGenerator[TextEvent, None]:
+        with self._admitted(job) as admitted:
+            streams = (_events(choice, nullcontext(admitted)) for choice in job.choices)
+            # No job fills more than the slots: the queue is for others, who get the slots that fall free in turn.
+            async with aclosing(merge(streams, max_open=admitted.ticket.num_places)) as events:
+                async for event in events:
+                    yield event
+
+    @contextmanager
+    def _admitted(self, job: GenerationJob) -> "Iterator[_AdmittedJob]":
         with (
             self._admission.admit(job.model, len(job.choices)) as ticket,
             self._deadlines.deadline() as deadline,
             JobMeter(self._metrics, job) as meter,
         ):
-            admitted = _AdmittedJob(job.model.engine, self._content_filter, meter, ticket, deadline)
-            # No job fills more than the slots: the queue is for others, who get the slots that fall free in turn.
-            async with aclosing(merge(map(admitted.events, job.choices), max_open=ticket.num_places)) as events:
-                async for event in events:
-                    yield event
+            yield _AdmittedJob(job.model.engine, self._content_filter, meter, ticket, deadline)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,17 +84,19 @@ class _AdmittedJob:
     ticket: Ticket
     deadline: Deadline
 
-    async def events(self, choice: Choice) -> AsyncGenerator[TextEvent, None]:
-        """The events of one choice. Its place in the engine is free before its last event is given out."""
-        stream = ChoiceStream(choice, self.engine.tokenizer.vocabulary, self.content_filter)
-        meter = self.meter.choice(choice)
+
+async def _events(choice: Choice, admission: AbstractContextManager[_AdmittedJob]) -> AsyncGenerator[TextEvent, None]:
+    """The events of one choice. Its place in the engine is free before its last event is given out."""
+    with admission as job:
+        stream = ChoiceStream(choice, job.engine.tokenizer.vocabulary, job.content_filter)
+        meter = job.meter.choice(choice)
         event: TextEvent | None = None
         try:
-            async with aclosing(self.engine.generate(choice.request)) as chunks:
+            async with aclosing(job.engine.generate(choice.request)) as chunks:
                 while not stream.is_finished:
                     if event is not None:
                         yield event
-                    chunk = await self.deadline.next_of(chunks)
+                    chunk = await job.deadline.next_of(chunks)
                     if chunk is None:
                         event = stream.end(FinishReason.CANCELLED)
                     else:
@@ -95,6 +104,6 @@ class _AdmittedJob:
                         event = stream.push(chunk)
         finally:
             meter.end()
-        self.ticket.leave()
+        job.ticket.leave()
         assert event is not None  # a choice that finishes says so
         yield event

@@ -12,15 +12,17 @@ _logger = logging.getLogger(__name__)
 
 
 class ServedModel:
-    """An engine under the name that clients know. created: Unix time in seconds.
+    """An engine under the name that clients know.
 
+    created: Unix time in seconds. isolates_users: whether computed tokens are shared only between requests of one user.
     `info`, `tokenizer`, `chat_template` and `tool_format` raise EngineUnavailable until the engine has been ready once.
     """
 
-    def __init__(self, id: str, engine: Engine, created: int) -> None:
+    def __init__(self, id: str, engine: Engine, created: int, *, isolates_users: bool = False) -> None:
         self.id = id
         self.engine = engine
         self.created = created
+        self._isolates_users = isolates_users
         self._template: tuple[str | None, ChatTemplate] | None = None
 
     @property
@@ -30,6 +32,10 @@ class ServedModel:
     @property
     def tokenizer(self) -> Tokenizer:
         return self.engine.tokenizer
+
+    def cache_key(self, user: str | None) -> str:
+        """Requests with the same one share what is computed of their prompts."""
+        return f"user {user}" if self._isolates_users and user is not None else ""
 
     @property
     def is_ready(self) -> bool:

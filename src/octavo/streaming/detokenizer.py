@@ -23,18 +23,28 @@ class Detokenizer:
         self._pieces = vocabulary.pieces
         self._own_pieces = own_pieces
         self._decoder = _Utf8Decoder(errors="replace")
+        self._waits = False
 
     def push(self, tokens: Sequence[int]) -> str:
         """The characters that these tokens complete."""
         own, pieces = self._own_pieces, self._pieces
         return self.decode(b"".join([own.get(token, pieces[token]) for token in tokens]))
 
+    def push_one(self, token: int) -> str:
+        """As push, for a single token."""
+        return self.decode(self.piece(token))
+
     def decode(self, data: bytes) -> str:
         """The characters that these bytes complete."""
-        return self._decoder.decode(data)
+        if not self._waits and data.isascii():  # most tokens: the incremental decoder takes several times as long
+            return data.decode("ascii")
+        text = self._decoder.decode(data)
+        self._waits = bool(self._decoder.getstate()[0])
+        return text
 
     def flush(self) -> str:
         """What the bytes of an unfinished character become at the end: U+FFFD, or nothing."""
+        self._waits = False
         return self._decoder.decode(b"", final=True)
 
     def piece(self, token: int) -> bytes:
@@ -44,4 +54,4 @@ class Detokenizer:
     @property
     def is_between_characters(self) -> bool:
         """Whether no bytes wait."""
-        return not self._decoder.getstate()[0]
+        return not self._waits

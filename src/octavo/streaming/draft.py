@@ -26,9 +26,13 @@ class Draft:
     def add(self, segments: Iterable[Segment]) -> None:
         for channel, text in segments:
             if channel is Channel.ANSWER:
-                self.texts.append(text)
-            elif channel is Channel.REASONING:
+                self.add_text(text)
+            elif channel is Channel.REASONING and text:
                 self.reasoning.append(text)
+
+    def add_text(self, text: str) -> None:
+        if text:
+            self.texts.append(text)
 
     def add_call(self, delta: ToolCallDelta) -> None:
         self.tool_calls.append(delta)
@@ -37,7 +41,7 @@ class Draft:
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to tell yet; counts alone can wait."""
-        return not (any(self.texts) or any(self.reasoning) or self.entries or self.tool_calls)
+        return not (self.texts or self.reasoning or self.entries or self.tool_calls)
 
     def taken(self, finish_reason: FinishReason | None = None) -> TextEvent:
         """The event, and a clean sheet."""

@@ -13,6 +13,7 @@ from octavo.streaming.draft import Draft
 from octavo.streaming.entry_writer import EntryWriter
 from octavo.streaming.pieces import own_pieces, prompt_pieces
 from octavo.streaming.pipeline import Pipeline
+from octavo.streaming.stop_strings import StopStrings
 
 
 class Writer(Protocol):
@@ -34,9 +35,10 @@ def new_writer(choice: Choice, vocabulary: Vocabulary, content_filter: ContentFi
     if logprobs.of_output or logprobs.of_prompt:
         return EntryWriter(choice, vocabulary, content_filter, draft)
     is_all_answer = not choice.channels.markers and choice.channels.initial is Channel.ANSWER
-    if choice.stop or content_filter is not None or not is_all_answer or choice.tools != NO_TOOLS:
+    spares_first = bool(choice.stop) and choice.request.min_tokens > 0
+    if content_filter is not None or not is_all_answer or choice.tools != NO_TOOLS or spares_first:
         return TextWriter(choice, vocabulary, content_filter, draft)
-    return PlainWriter(choice, vocabulary, draft)
+    return StoppedWriter(choice, vocabulary, draft) if choice.stop else PlainWriter(choice, vocabulary, draft)
 
 
 class PlainWriter:
@@ -45,7 +47,7 @@ class PlainWriter:
     def __init__(self, choice: Choice, vocabulary: Vocabulary, draft: Draft) -> None:
         self._detokenizer = Detokenizer(vocabulary, own_pieces(choice, vocabulary))
         self._draft = draft
-        draft.texts.append(_echo(choice, vocabulary, self._detokenizer))
+        draft.add_text(_echo(choice, vocabulary, self._detokenizer))
 
     @property
     def cut_reason(self) -> None:
@@ -53,10 +55,36 @@ class PlainWriter:
 
     def push(self, chunk: TokenChunk) -> None:
         self._draft.num_tokens += len(chunk.tokens)
-        self._draft.texts.append(self._detokenizer.push(chunk.tokens))
+        self._draft.add_text(self._detokenizer.push(chunk.tokens))
 
     def flush(self) -> None:
-        self._draft.texts.append(self._detokenizer.flush())
+        self._draft.add_text(self._detokenizer.flush())
+
+
+class StoppedWriter:
+    """All that is generated is answer, up to a stop string anywhere in it."""
+
+    def __init__(self, choice: Choice, vocabulary: Vocabulary, draft: Draft) -> None:
+        self._detokenizer = Detokenizer(vocabulary, own_pieces(choice, vocabulary))
+        self._stops = StopStrings(choice.stop, included=choice.includes_stop)
+        self._draft = draft
+        draft.add_text(_echo(choice, vocabulary, self._detokenizer))
+
+    @property
+    def cut_reason(self) -> FinishReason | None:
+        return FinishReason.STOP if self._stops.is_cut else None
+
+    def push(self, chunk: TokenChunk) -> None:
+        """Tokens behind a cut are not counted, even if they came in the same chunk."""
+        for token in chunk.tokens:
+            self._draft.num_tokens += 1
+            self._draft.add_text(self._stops.push(self._detokenizer.push_one(token))[0])
+            if self._stops.is_cut:
+                break
+
+    def flush(self) -> None:
+        for kept, _ in (self._stops.push(self._detokenizer.flush()), self._stops.flush()):
+            self._draft.add_text(kept)
 
 
 class TextWriter:
@@ -68,7 +96,7 @@ class TextWriter:
         self._detokenizer = Detokenizer(vocabulary, own_pieces(choice, vocabulary))
         self._pipeline = Pipeline(choice, vocabulary, content_filter, draft.add_call)
         self._draft = draft
-        draft.texts.append(_echo(choice, vocabulary, self._detokenizer))
+        draft.add_text(_echo(choice, vocabulary, self._detokenizer))
 
     @property
     def cut_reason(self) -> FinishReason | None:
@@ -78,7 +106,7 @@ class TextWriter:
         """Tokens behind a cut are not counted, even if they came in the same chunk."""
         for token in chunk.tokens:
             self._draft.num_tokens += 1
-            self._draft.add(self._pipeline.push(self._detokenizer.push((token,))))
+            self._draft.add(self._pipeline.push(self._detokenizer.push_one(token)))
             if self.cut_reason is not None:
                 break
 

@@ -4,7 +4,7 @@ from fastapi import FastAPI
 from starlette.responses import PlainTextResponse, Response
 
 from octavo.api.context import ApiContext
-from octavo.telemetry import Metrics
+from octavo.telemetry.metrics import Metrics
 
 
 def add_metrics(app: FastAPI, context: ApiContext) -> None:

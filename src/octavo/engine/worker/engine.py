@@ -13,6 +13,7 @@ from octavo.engine.base import EngineHealth, EngineInfo, EngineState, Fragment
 from octavo.engine.specs import EngineSpec
 from octavo.engine.worker import frames
 from octavo.engine.worker.backoff import Backoff
+from octavo.engine.worker.mailbox import Mailbox
 from octavo.engine.worker.process import ChildProcess
 from octavo.errors import EngineDied, EngineError, EngineUnavailable, ModelLoadError, OctavoError, UnsupportedGrammar
 
@@ -20,8 +21,6 @@ log = logging.getLogger("octavo.worker")
 
 CLOSE_GRACE = 5.0
 DEATH_GRACE = 1.0
-
-Stream = asyncio.Queue[TokenChunk | OctavoError]
 
 
 class WorkerEngine:
@@ -39,7 +38,7 @@ class WorkerEngine:
         self._settled = asyncio.Event()  # ready for the first time, or failed for good
         self._info: EngineInfo | None = None
         self._vocabulary: Vocabulary | None = None
-        self._streams: dict[str, Stream] = {}
+        self._mailboxes: dict[str, Mailbox] = {}
         self._calls: dict[int, asyncio.Future[tuple[int, ...]]] = {}
         self._call_ids = itertools.count()
         self._backoff = Backoff()
@@ -97,17 +96,20 @@ class WorkerEngine:
     async def generate(self, request: GenerationRequest) -> AsyncGenerator[TokenChunk, None]:
         child = self._ready_child()
         child.send(frames.Submit(request))
-        stream = self._streams[request.id] = Stream()
+        mailbox = self._mailboxes[request.id] = Mailbox()
         is_over = False
         try:
             while not is_over:
-                item = await stream.get()
-                is_over = not isinstance(item, TokenChunk) or item.finish_reason is not None
-                if not isinstance(item, TokenChunk):
-                    raise item
-                yield item
+                if mailbox.is_empty:
+                    await mailbox.arrival()
+                chunk = mailbox.take()
+                is_over = chunk.finish_reason is not None
+                yield chunk
+        except OctavoError:
+            is_over = True
+            raise
         finally:
-            del self._streams[request.id]
+            del self._mailboxes[request.id]
             if not is_over:
                 child.send(frames.Cancel(request.id))
 
@@ -183,11 +185,13 @@ class WorkerEngine:
         match message:
             case frames.Chunks(chunks):
                 for request_id, chunk in chunks:
-                    self._deliver(request_id, chunk)
+                    if (mailbox := self._mailboxes.get(request_id)) is not None:
+                        mailbox.put(chunk)
                     if chunk.finish_reason is not None:
                         self._backoff.reset()
             case frames.Failed(request_id, text, is_refusal):
-                self._deliver(request_id, UnsupportedGrammar(text) if is_refusal else EngineError(text))
+                if request_id in self._mailboxes:
+                    self._mailboxes[request_id].fail(UnsupportedGrammar(text) if is_refusal else EngineError(text))
             case frames.Encoded(call, tokens):
                 if call in self._calls and not self._calls[call].done():
                     self._calls[call].set_result(tokens)
@@ -206,13 +210,9 @@ class WorkerEngine:
         self._settled.set()
         log.info("the engine is ready in process %d", self.pid or 0)
 
-    def _deliver(self, request_id: str, item: TokenChunk | OctavoError) -> None:
-        if request_id in self._streams:
-            self._streams[request_id].put_nowait(item)
-
     def _end_all(self, kind: type[EngineUnavailable], message: str) -> None:
-        for stream in self._streams.values():
-            stream.put_nowait(kind(message))
+        for mailbox in self._mailboxes.values():
+            mailbox.fail(kind(message))
         for call in self._calls.values():
             if not call.done():
                 call.set_exception(kind(message))
