@@ -5,22 +5,24 @@ environment and `--drain-timeout 10` on the command line. The environment is rea
 """
 
 import json
+import os
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, ByteSize, Field, ValidationError, field_validator, model_validator
-from pydantic.fields import FieldInfo
-from pydantic_settings import (
-    BaseSettings,
-    EnvSettingsSource,
-    NoDecode,
-    PydanticBaseSettingsSource,
-    SettingsConfigDict,
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ByteSize,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
 )
-from pydantic_settings.exceptions import SettingsError
+from pydantic.fields import FieldInfo
 
 from octavo.errors import ConfigError
 
@@ -30,7 +32,9 @@ MAX_SLOTS = 256
 """llama.cpp's LLAMA_MAX_SEQ."""
 MAX_CONTEXT = 2**22
 """Times MAX_SLOTS, this still fits llama.cpp's 32-bit cell count."""
-LLAMA_ONLY = frozenset({"threads", "token_budget", "cache_type_k", "cache_type_v", "deterministic"})
+LLAMA_ONLY = frozenset(
+    {"threads", "token_budget", "cache_type_k", "cache_type_v", "prefix_cache", "speculation", "deterministic"}
+)
 
 SERVER = "Server"
 MODEL = "Model"
@@ -47,14 +51,12 @@ def _lower(value: object) -> object:
     return value.lower() if isinstance(value, str) else value
 
 
-class Settings(BaseSettings):
+class Settings(BaseModel):
     """What can be set. `load_settings` makes one."""
 
-    model_config = SettingsConfigDict(env_prefix=ENV_PREFIX, env_ignore_empty=True, extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
-    models: Annotated[tuple[str, ...], NoDecode] = _option(
-        (), "A .gguf file; nothing is the demo model.", panel=MODEL, metavar="MODEL"
-    )
+    models: tuple[str, ...] = _option((), "A .gguf file; nothing is the demo model.", panel=MODEL, metavar="MODEL")
     engine: Literal["llama", "scripted"] = _option(
         "llama", "llama, or scripted: a fake that says a given text.", panel=MODEL, metavar="NAME"
     )
@@ -85,6 +87,15 @@ class Settings(BaseSettings):
     cache_type_v: str | None = _option(
         None, "Type of the KV cache's values: the same names.", panel=MODEL, metavar="TYPE", min_length=1
     )
+    prefix_cache: ByteSize | None = _option(
+        None,
+        "Memory for computed tokens of earlier requests, beside that of the slots: bytes, or as in 512MiB; 0 is none.",
+        panel=MODEL,
+        metavar="SIZE",
+    )
+    speculation: bool = _option(
+        True, "Check several guessed tokens in a step where that is faster; the answers stay the same.", panel=MODEL
+    )
     deterministic: bool = _option(
         False, "The same request gives the same bits, whatever else runs; costs throughput.", panel=MODEL
     )
@@ -92,11 +103,14 @@ class Settings(BaseSettings):
     host: str = _option("127.0.0.1", "Address to listen on.", panel=SERVER, metavar="HOST", min_length=1)
     port: int = _option(8080, "Port to listen on; 0 is any free one.", panel=SERVER, metavar="PORT", ge=0, le=65535)
     strict: bool = _option(False, "Refuse unknown request fields instead of naming them in a header.", panel=SERVER)
-    content_filter: Annotated[tuple[str, ...], NoDecode] = _option(
+    content_filter: tuple[str, ...] = _option(
         (),
         "Regular expression that ends an answer before its match; may be given several times.",
         panel=SERVER,
         metavar="PATTERN",
+    )
+    isolate_users: bool = _option(
+        False, "Share computed tokens only between requests that name the same user.", panel=SERVER
     )
     request_timeout: float | None = _option(
         None,
@@ -165,18 +179,6 @@ class Settings(BaseSettings):
     scripted_exit_at: int | None = _option(
         None, "End the engine's process at this token; -1: while it loads.", panel=SCRIPTED, metavar="INDEX", ge=-1
     )
-
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,
-        file_secret_settings: PydanticBaseSettingsSource,
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """`load_settings` merges the sources, so that it knows where a bad value came from."""
-        return (init_settings,)
 
     @field_validator("models", mode="before")
     @classmethod
@@ -273,10 +275,7 @@ def flag_of(name: str) -> str:
 
 def load_settings(flags: Mapping[str, Any]) -> Settings:
     """Settings from the file, the environment and `flags` (by option name; only those given). Raises ConfigError."""
-    try:
-        environment: dict[str, Any] = EnvSettingsSource(Settings)()
-    except SettingsError as error:
-        raise ConfigError(f"The environment cannot be read: {error}.") from error
+    environment = _read_environment()
     config = (environment | dict(flags)).get("config")
     path = Path(config) if config else DEFAULT_FILE
     file = _read_file(path) if config or path.exists() else {}
@@ -285,6 +284,12 @@ def load_settings(flags: Mapping[str, Any]) -> Settings:
     except ValidationError as error:
         origins = ((flags, flag_of), (environment, _variable_of), (file, lambda name: f"{name} in {path}"))
         raise ConfigError(" ".join(_explain(problem, origins) for problem in error.errors())) from error
+
+
+def _read_environment() -> dict[str, Any]:
+    """An empty variable is an absent one."""
+    values = ((name, os.environ.get(_variable_of(name))) for name in Settings.model_fields)
+    return {name: value for name, value in values if value}
 
 
 def _read_file(path: Path) -> dict[str, Any]:

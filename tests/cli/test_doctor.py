@@ -61,7 +61,10 @@ def test_an_engine_whose_process_dies_while_it_loads_is_reported_with_exit_code_
 
 
 def test_a_library_that_cannot_be_loaded_does_not_take_the_command_down(tmp_path: Path) -> None:
-    (tmp_path / "llama_cpp.py").write_text("import os; os.abort()")
+    package = tmp_path / "llama_cpp"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "llama_cpp.py").write_text("import os; os.abort()")
 
     done = run_octavo("doctor", folder=tmp_path, OCTAVO_ENGINE="scripted", PYTHONPATH=str(tmp_path))
 

@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from octavo.cli.demo import find_demo_model
-from octavo.cli.wiring import content_filter, limits_of, llama_spec, model_file, scripted_spec
+from octavo.cli.engines import llama_spec, model_file, scripted_spec
+from octavo.cli.filters import build_content_filter
+from octavo.cli.wiring import limits_of
 from octavo.config import Settings
 from octavo.core.limits import Limits
 from octavo.engine.specs import LlamaSpec, ScriptedSpec
@@ -76,13 +78,13 @@ def test_every_limit_can_be_set() -> None:
 
 
 def test_without_a_pattern_nothing_is_filtered() -> None:
-    assert content_filter(Settings()) is None
-    assert content_filter(Settings(content_filter=("secret",))) is not None
+    assert build_content_filter(Settings()) is None
+    assert build_content_filter(Settings(content_filter=("secret",))) is not None
 
 
 def test_a_pattern_that_is_none_is_an_error_that_names_it() -> None:
     with pytest.raises(ConfigError, match=r"^--content-filter: .*'\(oh'"):
-        content_filter(Settings(content_filter=("fine", "(oh")))
+        build_content_filter(Settings(content_filter=("fine", "(oh")))
 
 
 def test_a_model_file_is_found_from_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,5 @@
 """The `octavo` command. What a command needs is imported when it runs, so that `octavo --help` answers at once."""
 
-from importlib.metadata import version
 from typing import Annotated
 
 import typer
@@ -20,6 +19,8 @@ app = typer.Typer(
 
 def _show_version(is_asked: bool) -> None:
     if is_asked:
+        from importlib.metadata import version
+
         print(f"octavo {version('octavo')}")
         raise typer.Exit
 
@@ -46,7 +47,9 @@ def _serve(settings: Settings) -> None:
 
 
 @app.command("doctor")
-@takes_settings("models", "ctx", "slots", "threads", "cache_type_k", "cache_type_v", "deterministic", "config")
+@takes_settings(
+    "models", "ctx", "slots", "threads", "cache_type_k", "cache_type_v", "prefix_cache", "deterministic", "config"
+)
 def _doctor(settings: Settings) -> None:
     """Say what this machine has, what was chosen for it and why, and whether the engine passes its self-test."""
     from octavo.cli.doctor import examine

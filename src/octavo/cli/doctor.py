@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from octavo.cli.engines import build_engine, model_file
 from octavo.cli.library import Library, ask_library
-from octavo.cli.wiring import build_engine, model_file
 from octavo.config import Settings
 from octavo.engine.base import EngineInfo
 from octavo.engine.runners.llama_cpp.machine import Machine

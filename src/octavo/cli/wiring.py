@@ -1,111 +1,46 @@
-"""From settings to the parts that make a server."""
+"""From settings to the application over an engine."""
 
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
-import msgspec
 from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 
 from octavo.api.app import create_app
-from octavo.cli.demo import find_demo_model
-from octavo.config import Settings, flag_of
+from octavo.config import Settings
 from octavo.core.limits import Limits
-from octavo.engine.specs import EngineSpec, LlamaSpec, ScriptedSpec
-from octavo.engine.worker import WorkerEngine
-from octavo.errors import ConfigError
+from octavo.engine.base import Engine
 from octavo.service import GenerationService, ModelRegistry, ServedModel
 from octavo.streaming import ContentFilter
-from octavo.telemetry import Metrics
+from octavo.telemetry.metrics import Metrics
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """A server's parts, not yet started. file: the model's, None for the scripted engine."""
+    """What answers requests, and what it calls the model."""
 
     model_id: str
-    file: Path | None
-    engine: WorkerEngine
     service: GenerationService
     app: FastAPI
 
 
-def build_parts(settings: Settings) -> Parts:
-    """Raises ConfigError."""
-    file = model_file(settings)
-    engine = build_engine(settings, file)
+def build_parts(settings: Settings, file: Path | None, engine: Engine, content_filter: ContentFilter | None) -> Parts:
+    """file: the model's, None for the scripted engine."""
     model_id = settings.alias or (file.name.removesuffix(".gguf") if file else "scripted")
     limits, metrics = limits_of(settings), Metrics(CollectorRegistry())
     service = GenerationService(
-        metrics, limits, content_filter=content_filter(settings), request_timeout=settings.request_timeout
+        metrics, limits, content_filter=content_filter, request_timeout=settings.request_timeout
     )
+    model = ServedModel(model_id, engine, int(time.time()), isolates_users=settings.isolate_users)
     app = create_app(
-        models=ModelRegistry([ServedModel(model_id, engine, int(time.time()))]),
+        models=ModelRegistry([model]),
         service=service,
         metrics=metrics,
         limits=limits,
         is_strict=settings.strict,
     )
-    return Parts(model_id, file, engine, service, app)
-
-
-def model_file(settings: Settings) -> Path | None:
-    """The file of the model to serve, None for the scripted engine. Raises ConfigError where it is missing."""
-    if settings.engine == "scripted":
-        return None
-    if not settings.models:
-        return find_demo_model()
-    path = Path(settings.models[0]).expanduser().absolute()
-    if path.is_dir():
-        raise ConfigError(f"MODEL {settings.models[0]!r} is a folder; this version serves .gguf files.")
-    if not path.is_file():
-        raise ConfigError(f"MODEL {settings.models[0]!r}: there is no such file.")
-    return path
-
-
-def build_engine(settings: Settings, file: Path | None) -> WorkerEngine:
-    if file is None:
-        return WorkerEngine(scripted_spec(settings))
-    spec = llama_spec(settings, file)
-    return WorkerEngine(spec, fallback=msgspec.structs.replace(spec, use_extra_buffers=False))
-
-
-def llama_spec(settings: Settings, file: Path) -> LlamaSpec:
-    return LlamaSpec(
-        path=str(file),
-        context_length=settings.ctx,
-        num_slots=settings.slots,
-        num_threads=settings.threads,
-        token_budget=settings.token_budget,
-        cache_type_k=settings.cache_type_k,
-        cache_type_v=settings.cache_type_v,
-        deterministic=settings.deterministic,
-    )
-
-
-def scripted_spec(settings: Settings) -> EngineSpec:
-    spec = ScriptedSpec(
-        text=settings.scripted_text,
-        piece_bytes=settings.scripted_piece_bytes,
-        delay=settings.scripted_delay,
-        load_delay=settings.scripted_load_delay,
-        raise_at=settings.scripted_raise_at,
-        hang_at=settings.scripted_hang_at,
-        exit_at=settings.scripted_exit_at,
-    )
-    sizes = {"context_length": settings.ctx, "num_slots": settings.slots}
-    return msgspec.structs.replace(spec, **{name: size for name, size in sizes.items() if size is not None})
-
-
-def content_filter(settings: Settings) -> ContentFilter | None:
-    """None where nothing is filtered. Raises ConfigError for a bad pattern."""
-    if not settings.content_filter:
-        return None
-    try:
-        return ContentFilter(settings.content_filter)
-    except ValueError as error:
-        raise ConfigError(f"{flag_of('content_filter')}: {error}") from error
+    return Parts(model_id, service, app)
 
 
 def limits_of(settings: Settings) -> Limits:

@@ -1,6 +1,8 @@
-"""What an operator sees: Prometheus metrics and the log."""
+"""What an operator sees: Prometheus metrics and the log.
+
+`metrics` is imported by itself: what logs does not need Prometheus' library.
+"""
 
 from octavo.telemetry.logging import configure_logging, log_request
-from octavo.telemetry.metrics import Metrics
 
-__all__ = ["Metrics", "configure_logging", "log_request"]
+__all__ = ["configure_logging", "log_request"]

@@ -1,0 +1,87 @@
+"""The side of `octavo serve` that faces its users: HTTP, and what is shown on the terminal."""
+
+import asyncio
+import gc
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from rich.console import Console
+
+from octavo.cli.drain import Drain
+from octavo.cli.http_server import LAST_WORDS, HttpServer
+from octavo.cli.listener import Listener
+from octavo.cli.screen import ConsoleScreen, LogScreen, Place, Screen
+from octavo.cli.wiring import build_parts
+from octavo.config import Settings
+from octavo.engine.worker import WorkerEngine
+from octavo.streaming import ContentFilter
+
+HEALTH_INTERVAL = 0.1
+YOUNG_OBJECTS = 20_000
+"""After so many new objects cycles are looked for; a stream of tokens makes many, and hardly a cycle."""
+
+
+class Server:
+    """Made in any thread, used on the engine's event loop."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        file: Path | None,
+        engine: WorkerEngine,
+        listener: Listener,
+        content_filter: ContentFilter | None,
+    ) -> None:
+        """file: the model's, None for the scripted engine."""
+        parts = build_parts(settings, file, engine, content_filter)
+        self._engine = engine
+        self._listener = listener
+        self._service = parts.service
+        self._drain = Drain(parts.app)
+        self._http = HttpServer(self._drain)
+        self._place = Place(parts.model_id, file, listener.url, listener.is_loopback)
+        self._screen: Screen = (
+            LogScreen() if settings.log_json else ConsoleScreen(Console(stderr=True, highlight=False))
+        )
+
+    def start(self, on_end: Callable[[], None]) -> None:
+        """Answer requests from now on. on_end: for when that ends, which it does by `stop` or with an error."""
+        self._task = asyncio.create_task(self._http.serve(sockets=[self._listener.sock]))
+        self._task.add_done_callback(lambda _: on_end())
+
+    async def welcome(self) -> None:
+        """Show how the model loads and then what is served. Raises ModelLoadError."""
+        self._screen.opening(self._place)
+        ready = asyncio.create_task(self._engine.wait_ready())
+        try:
+            with self._screen.loading(self._place) as show:
+                while not ready.done():
+                    show(self._engine.health())
+                    await asyncio.wait({ready}, timeout=HEALTH_INTERVAL)
+            await ready
+        finally:
+            ready.cancel()
+        _spare_garbage_collection()
+        self._screen.welcome(self._place, self._engine.info)
+
+    async def drain(self, seconds: float) -> None:
+        """Let requests end; those that still run after so many seconds are cancelled, and get a moment to say so."""
+        try:
+            await asyncio.wait_for(self._drain.drained(), seconds)
+        except TimeoutError:
+            self._service.cancel_all()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._drain.drained(), LAST_WORDS)
+
+    async def stop(self, *, at_once: bool) -> None:
+        """Close the connections: those that are still open get a moment, or none."""
+        self._http.stop(at_once=at_once)
+        await self._task
+
+
+def _spare_garbage_collection() -> None:
+    """What is there now stays: looking through all of it again and again would take a fifth of a busy server's time."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(YOUNG_OBJECTS)
