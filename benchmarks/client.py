@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Self
 
 from benchmarks.completion_stream import Completion, CompletionError, StreamReader
@@ -10,12 +11,18 @@ from benchmarks.http_client import Connection, Server
 
 
 class Client:
-    """Sends requests to one path, each on a new connection or all on one. Use it in a `with`."""
+    """Sends requests to one path, each on a new connection or all on one. Use it in a `with`.
 
-    def __init__(self, server: Server, path: str, *, keeps_connection: bool) -> None:
+    on_first_text: called once for each answer.
+    """
+
+    def __init__(
+        self, server: Server, path: str, *, keeps_connection: bool, on_first_text: Callable[[], object] = lambda: None
+    ) -> None:
         self._server = server
         self._path = path
         self._keeps_connection = keeps_connection
+        self._on_first_text = on_first_text
         self._connection: Connection | None = None
 
     def __enter__(self) -> Self:
@@ -40,8 +47,12 @@ class Client:
             text = b"".join([data async for data in connection.body()]).decode(errors="replace")
             raise CompletionError(f"status {status}: {text}")
         reader = StreamReader(started)
+        has_text = False
         async for data in connection.body():
             reader.push(data)
+            if reader.text_times and not has_text:
+                has_text = True
+                self._on_first_text()
         return reader.finish()
 
     async def _usable_connection(self) -> Connection:

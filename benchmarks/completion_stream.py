@@ -13,6 +13,10 @@ class Usage(msgspec.Struct):
     prompt_tokens: int
     completion_tokens: int
 
+    def joined(self, other: Usage) -> Usage:
+        """Of all choices: llama-server gives each choice of `n` a usage of its own, all of the same prompt."""
+        return Usage(self.prompt_tokens, self.completion_tokens + other.completion_tokens)
+
 
 class Delta(msgspec.Struct):
     content: str | None = None
@@ -24,9 +28,11 @@ class StreamChoice(msgspec.Struct):
     delta: Delta | None = None
 
     @property
-    def has_text(self) -> bool:
-        """Whether this choice brings text of either endpoint."""
-        return bool(self.text or (self.delta and (self.delta.content or self.delta.reasoning_content)))
+    def new_text(self) -> str:
+        """The text that this choice brings, of either endpoint."""
+        if self.delta is not None:
+            return self.delta.content or self.delta.reasoning_content or ""
+        return self.text or ""
 
 
 class Event(msgspec.Struct):
@@ -47,6 +53,7 @@ class StreamReader:
 
     started: float
     text_times: list[float] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
     usage: Usage | None = None
     is_done: bool = False
     _tail: bytes = b""
@@ -67,9 +74,11 @@ class StreamReader:
         event = self._decoder.decode(payload)
         if event.error is not None:
             raise CompletionError(f"error event: {event.error}")
-        self.usage = event.usage or self.usage
-        if any(choice.has_text for choice in event.choices):
+        if event.usage is not None:
+            self.usage = event.usage if self.usage is None else self.usage.joined(event.usage)
+        if text := "".join(choice.new_text for choice in event.choices):
             self.text_times.append(now)
+            self.texts.append(text)
 
     def finish(self) -> Completion:
         """The completion that was read. Raises CompletionError when it did not end, or brought no text."""
@@ -77,15 +86,16 @@ class StreamReader:
             raise CompletionError("the stream ended without [DONE]")
         if not self.text_times:
             raise CompletionError("the stream brought no text")
-        return Completion(self.started, tuple(self.text_times), self.usage)
+        return Completion(self.started, tuple(self.text_times), "".join(self.texts), self.usage)
 
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """A completion that was received whole."""
+    """A completion that was received whole. The text of several choices is in the order in which it came."""
 
     started: float
     text_times: tuple[float, ...]
+    text: str
     usage: Usage | None
 
     @property
@@ -110,3 +120,8 @@ class Completion:
         """Most seconds between two chunks of text; 0 for a single chunk."""
         pairs = zip(self.text_times, self.text_times[1:], strict=False)
         return max((later - earlier for earlier, later in pairs), default=0.0)
+
+    def num_tokens_between(self, start: float, end: float) -> float:
+        """Tokens that came after start and not after end; a chunk counts as its even share of all tokens."""
+        num_chunks = sum(start < time <= end for time in self.text_times)
+        return num_chunks * self.num_tokens / len(self.text_times)

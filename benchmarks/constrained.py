@@ -17,33 +17,17 @@ from typing import Any
 
 from benchmarks.compare import demo_model
 from benchmarks.http_client import Server, fetch_json
-from benchmarks.load import LoadConfig, LoadResult, run_load
+from benchmarks.load import LoadConfig, run_load
+from benchmarks.load_result import LoadResult
 from benchmarks.peers import PEERS
 from benchmarks.processes import ServerCommand, run_until_stopped, running
+from benchmarks.schemas import PEOPLE, response_format
 
 ROUNDS = 3
 STREAM_COUNTS = (1, 32)
 HEALTHY_STREAMS = 4
 NUM_FIELDS = 350
 """Of a schema near the limit of 64 KiB."""
-
-PERSON = {
-    "type": "object",
-    "properties": {
-        "name": {"type": "string", "maxLength": 30},
-        "age": {"type": "integer", "minimum": 0, "maximum": 120},
-        "email": {"type": "string", "pattern": "^[a-z.]{1,20}@[a-z]{1,12}\\.(com|org)$"},
-        "roles": {"type": "array", "items": {"enum": ["admin", "author", "guest"]}, "minItems": 1, "maxItems": 3},
-    },
-    "required": ["name", "age", "email", "roles"],
-    "additionalProperties": False,
-}
-PEOPLE = {"type": "array", "items": PERSON, "minItems": 30, "maxItems": 40}
-"""Nothing shorter than the tokens that are asked for is valid, so both sides generate as many."""
-
-
-def response_format(schema: dict[str, Any]) -> dict[str, object]:
-    return {"response_format": {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}}}
 
 
 def large_schemas() -> Iterator[dict[str, Any]]:

@@ -9,14 +9,11 @@ import argparse
 import asyncio
 import math
 import resource
-import statistics
 import sys
 import time
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Self
 
 import httptools
 import msgspec
@@ -25,10 +22,12 @@ import uvloop
 from benchmarks.client import Client
 from benchmarks.completion_stream import Completion, CompletionError
 from benchmarks.http_client import Server, fetch_json
+from benchmarks.load_result import LoadResult, Sent, format_result
 from benchmarks.prompts import find_token_counter, make_prompts
 
 FAILURES = (OSError, CompletionError, httptools.HttpParserError, msgspec.DecodeError)
 MAX_ERROR_CHARACTERS = 300
+NOT_SENT = "not sent"
 
 
 class Endpoint(StrEnum):
@@ -43,7 +42,10 @@ class Connections(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadConfig:
-    """What to send: num_requests requests, num_streams of them at a time. extra: further fields of each."""
+    """What to send: num_requests requests, num_streams of them at a time. extra: further fields of each.
+
+    repeats: how often each prompt is sent in a row. texts: prompts to send in turn, in place of random words.
+    """
 
     url: str
     model: str | None = None
@@ -52,6 +54,8 @@ class LoadConfig:
     num_requests: int | None = None
     prompt_tokens: int = 104
     shared_prefix_tokens: int = 0
+    repeats: int = 1
+    texts: tuple[str, ...] = ()
     max_tokens: int = 64
     temperature: float = 0.8
     top_p: float = 0.95
@@ -66,8 +70,18 @@ class LoadConfig:
     def total_requests(self) -> int:
         return 2 * self.num_streams if self.num_requests is None else self.num_requests
 
+    @property
+    def path(self) -> str:
+        return "/v1/chat/completions" if self.endpoint is Endpoint.CHAT else "/v1/completions"
+
     def request_body(self, model: str, prompt: str) -> bytes:
-        """The JSON of one streamed request."""
+        """The JSON of one streamed request; to a chat, the prompt is what the user says."""
+        if self.endpoint is Endpoint.CHAT:
+            return self.encode(model, {"messages": [{"role": "user", "content": prompt}]})
+        return self.encode(model, {"prompt": prompt})
+
+    def encode(self, model: str, content: dict[str, object]) -> bytes:
+        """The JSON of one streamed request for what content asks."""
         body: dict[str, object] = {
             "model": model,
             "max_tokens": self.max_tokens,
@@ -76,59 +90,9 @@ class LoadConfig:
             "stream": True,
             "stream_options": {"include_usage": True},
         }
-        if self.endpoint is Endpoint.CHAT:
-            body["messages"] = [{"role": "user", "content": prompt}]
-        else:
-            body["prompt"] = prompt
         if self.ignore_eos:
             body["ignore_eos"] = True
-        body |= self.extra
-        return msgspec.json.encode(body)
-
-
-@dataclass(frozen=True, slots=True)
-class Percentiles:
-    """Milliseconds."""
-
-    median: float
-    p99: float
-
-    @classmethod
-    def of_seconds(cls, values: list[float]) -> Self | None:
-        """The median and the nearest-rank 99th percentile; None of nothing."""
-        if not values:
-            return None
-        rank = math.ceil(0.99 * len(values)) - 1
-        return cls(1000 * statistics.median(values), 1000 * sorted(values)[rank])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoadResult:
-    """What a load took. Tokens are those of the requests that were answered whole; `_ms` are milliseconds."""
-
-    model: str
-    num_streams: int
-    num_requests: int
-    num_completed: int
-    wall_seconds: float
-    prompt_tokens: int | None
-    completion_tokens: int
-    are_token_counts_exact: bool
-    time_to_first_token_ms: Percentiles | None
-    time_per_output_token_ms: Percentiles | None
-    largest_gap_ms: float
-    errors: dict[str, int]
-    load_cpu_seconds: float
-
-    @property
-    def output_tokens_per_second(self) -> float:
-        """Generated tokens by the time of the whole load, so prefill is included."""
-        return self.completion_tokens / self.wall_seconds
-
-    def to_dict(self) -> dict[str, object]:
-        """The fields and the rate, ready for JSON."""
-        fields: dict[str, object] = msgspec.to_builtins(self)
-        return {"output_tokens_per_second": self.output_tokens_per_second, **fields}
+        return msgspec.json.encode(body | content | self.extra)
 
 
 async def run_load(config: LoadConfig) -> LoadResult:
@@ -138,16 +102,24 @@ async def run_load(config: LoadConfig) -> LoadResult:
     """
     server = Server.from_url(config.url, config.api_key)
     model = config.model or await first_model(server)
-    bodies = [config.request_body(model, prompt) for prompt in await _prompts(config, server, model)]
-    completions: list[Completion] = []
-    errors: Counter[str] = Counter()
-    requests = iter(bodies)
+    prompts = await make_load_prompts(config, server, model)
+    sent = await send(config, server, [config.request_body(model, prompt) for prompt in prompts])
+    return sent.summarize(model, config.num_streams)
 
+
+async def send(
+    config: LoadConfig, server: Server, bodies: Sequence[bytes], on_first_text: Callable[[], object] = lambda: None
+) -> Sent:
+    """Send requests, config.num_streams of them at a time, and wait for all answers; outcomes are in the bodies' order.
+
+    on_first_text is called for each answer that begins.
+    """
+    outcomes: list[Completion | str] = [NOT_SENT] * len(bodies)
+    requests = iter(enumerate(bodies))
     cpu_before, wall_before = _cpu_seconds(), time.perf_counter()
-    streams = (_run_stream(config, server, requests, completions, errors) for _ in range(config.num_streams))
+    streams = (_run_stream(config, server, requests, outcomes, on_first_text) for _ in range(config.num_streams))
     await asyncio.gather(*streams)
-    wall, cpu = time.perf_counter() - wall_before, _cpu_seconds() - cpu_before
-    return _summarize(config, model, completions, errors, wall, cpu)
+    return Sent(outcomes, time.perf_counter() - wall_before, _cpu_seconds() - cpu_before)
 
 
 async def first_model(server: Server) -> str:
@@ -158,79 +130,41 @@ async def first_model(server: Server) -> str:
     return str(answer["data"][0]["id"])
 
 
-async def _prompts(config: LoadConfig, server: Server, model: str) -> list[str]:
+async def make_load_prompts(config: LoadConfig, server: Server, model: str) -> list[str]:
+    """The prompt of each request, measured by the server's own tokenizer."""
+    if config.texts:
+        return [config.texts[index % len(config.texts)] for index in range(config.total_requests)]
     # A chat template adds special tokens of its own, so there a prompt's length is that of its text alone.
     is_chat = config.endpoint is Endpoint.CHAT
     count = await find_token_counter(server, model, add_special_tokens=not is_chat)
     if count is None:
         print("The server does not tokenize: prompts are measured in words.", file=sys.stderr)
-    return await make_prompts(
-        config.seed, config.total_requests, config.prompt_tokens, config.shared_prefix_tokens, count
-    )
+    num_prompts = math.ceil(config.total_requests / config.repeats)
+    prompts = await make_prompts(config.seed, num_prompts, config.prompt_tokens, config.shared_prefix_tokens, count)
+    return [prompts[index // config.repeats] for index in range(config.total_requests)]
 
 
 async def _run_stream(
-    config: LoadConfig, server: Server, requests: Iterator[bytes], completions: list[Completion], errors: Counter[str]
+    config: LoadConfig,
+    server: Server,
+    requests: Iterator[tuple[int, bytes]],
+    outcomes: list[Completion | str],
+    on_first_text: Callable[[], object],
 ) -> None:
     """One client: its next request starts when its last one has ended."""
-    path = "/v1/chat/completions" if config.endpoint is Endpoint.CHAT else "/v1/completions"
-    with Client(server, path, keeps_connection=config.connections is Connections.KEPT) as client:
-        for body in requests:
+    keeps_connection = config.connections is Connections.KEPT
+    with Client(server, config.path, keeps_connection=keeps_connection, on_first_text=on_first_text) as client:
+        for index, body in requests:
             try:
                 async with asyncio.timeout(config.timeout_seconds):
-                    completions.append(await client.complete(body))
+                    outcomes[index] = await client.complete(body)
             except FAILURES as error:
-                errors[f"{type(error).__name__}: {error}"[:MAX_ERROR_CHARACTERS]] += 1
-
-
-def _summarize(
-    config: LoadConfig, model: str, completions: list[Completion], errors: Counter[str], wall: float, cpu: float
-) -> LoadResult:
-    usages = [completion.usage for completion in completions if completion.usage is not None]
-    is_exact = len(usages) == len(completions)
-    per_token = [value for completion in completions if (value := completion.time_per_output_token) is not None]
-    return LoadResult(
-        model=model,
-        num_streams=config.num_streams,
-        num_requests=config.total_requests,
-        num_completed=len(completions),
-        wall_seconds=wall,
-        prompt_tokens=sum(usage.prompt_tokens for usage in usages) if is_exact else None,
-        completion_tokens=sum(completion.num_tokens for completion in completions),
-        are_token_counts_exact=is_exact,
-        time_to_first_token_ms=Percentiles.of_seconds([c.time_to_first_token for c in completions]),
-        time_per_output_token_ms=Percentiles.of_seconds(per_token),
-        largest_gap_ms=1000 * max((completion.largest_gap for completion in completions), default=0.0),
-        errors=dict(errors),
-        load_cpu_seconds=cpu,
-    )
+                outcomes[index] = f"{type(error).__name__}: {error}"[:MAX_ERROR_CHARACTERS]
 
 
 def _cpu_seconds() -> float:
     usage = resource.getrusage(resource.RUSAGE_SELF)
     return usage.ru_utime + usage.ru_stime
-
-
-def format_result(result: LoadResult) -> str:
-    """The result as lines for people."""
-
-    def milliseconds(values: Percentiles | None) -> str:
-        return f"median {values.median:.1f} ms, p99 {values.p99:.1f} ms" if values else "none"
-
-    prompt_tokens = "unknown" if result.prompt_tokens is None else result.prompt_tokens
-    source = "by the server's usage" if result.are_token_counts_exact else "counted in chunks"
-    answered = f"{result.num_completed} of {result.num_requests} requests answered"
-    lines = [
-        f"{result.model}: {result.num_streams} streams, {answered}",
-        f"output tokens/s      {result.output_tokens_per_second:.1f} (prefill included, {result.wall_seconds:.2f} s)",
-        f"time to first token  {milliseconds(result.time_to_first_token_ms)}",
-        f"time per token       {milliseconds(result.time_per_output_token_ms)}",
-        f"largest gap          {result.largest_gap_ms:.1f} ms",
-        f"tokens               {prompt_tokens} prompt, {result.completion_tokens} generated ({source})",
-        f"load generator       {result.load_cpu_seconds:.2f} s of CPU",
-        f"errors               {sum(result.errors.values())}",
-    ]
-    return "\n".join(lines + [f"  {count} × {error}" for error, count in result.errors.items()])
 
 
 def _parser() -> argparse.ArgumentParser:

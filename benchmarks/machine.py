@@ -46,9 +46,9 @@ def describe_machine() -> dict[str, str]:
     }
 
 
-def describe_peer(llama_server_program: Path) -> dict[str, str]:
-    server = _output(str(llama_server_program), "--version")
-    return {"llama-server": ", ".join(line.strip() for line in server.splitlines() if line.strip())}
+def describe_llama_server(program: Path) -> str:
+    lines = _output(str(program), "--version").splitlines()
+    return ", ".join(line.strip() for line in lines if line.strip())
 
 
 def describe_versions() -> dict[str, str]:

@@ -55,7 +55,7 @@ async def running(command: ServerCommand, log_path: Path, ready_seconds: float =
         await _wait_until_ready(process, Server("127.0.0.1", port), command, log_path, ready_seconds)
         yield f"http://127.0.0.1:{port}"
     finally:
-        await _stop(process)
+        await end(process)
 
 
 def free_port() -> int:
@@ -72,9 +72,9 @@ async def _wait_until_ready(
     deadline = time.monotonic() + ready_seconds
     while not await _is_ready(server, command.ready_path):
         if process.returncode is not None:
-            raise ServerFailed(f"{command.name} ended with status {process.returncode}:\n{_tail(log_path)}")
+            raise ServerFailed(f"{command.name} ended with status {process.returncode}:\n{log_tail(log_path)}")
         if time.monotonic() > deadline:
-            raise ServerFailed(f"{command.name} was not ready after {ready_seconds:g} s:\n{_tail(log_path)}")
+            raise ServerFailed(f"{command.name} was not ready after {ready_seconds:g} s:\n{log_tail(log_path)}")
         await asyncio.sleep(POLL_SECONDS)
 
 
@@ -87,8 +87,8 @@ async def _is_ready(server: Server, path: str) -> bool:
     return status == 200
 
 
-async def _stop(process: asyncio.subprocess.Process) -> None:
-    """Ask the server to end, wait, then end what is left of its process group."""
+async def end(process: asyncio.subprocess.Process) -> None:
+    """Ask a process to end, wait, then end what is left of its process group."""
     if process.returncode is None:
         process.terminate()
     with suppress(TimeoutError):
@@ -113,5 +113,6 @@ def run_until_stopped(main: Coroutine[Any, Any, None]) -> None:
         sys.exit(130)
 
 
-def _tail(log_path: Path) -> str:
+def log_tail(log_path: Path) -> str:
+    """The end of what a process wrote."""
     return log_path.read_text(errors="replace")[-LOG_TAIL_CHARACTERS:]

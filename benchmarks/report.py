@@ -1,4 +1,4 @@
-"""A comparison's measurements as tables for people and as JSON for programs."""
+"""Comparisons as tables for people and as JSON for programs."""
 
 from __future__ import annotations
 
@@ -8,21 +8,26 @@ from typing import Self
 
 import msgspec
 
-from benchmarks.load import LoadResult
+from benchmarks.contenders import OCTAVO
+from benchmarks.load_result import LoadResult
 from benchmarks.machine import QUIET_PERCENT
-
-OCTAVO = "octavo"
+from benchmarks.scenarios import Phase
+from benchmarks.workloads import Figure
 
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """One server under one load in one round."""
+    """One contender under one load in one round; the last phase is the one that is compared."""
 
     round: int
-    server: str
+    contender: str
     num_streams: int
     background_percent: float
-    load: LoadResult
+    phases: list[Phase]
+
+    @property
+    def load(self) -> LoadResult:
+        return self.phases[-1].load
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,78 +46,125 @@ class Spread:
 
 @dataclass(slots=True)
 class Comparison:
-    """All that was measured, and on what."""
+    """All that was measured with one workload. commands: by contender. failures: what ended early, and why."""
 
-    started: str
-    machine: dict[str, str]
-    versions: dict[str, str]
-    commands: dict[str, str]
     workload: str
+    figure: Figure
+    commands: dict[str, str]
     measurements: list[Measurement] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
 
-    def of(self, server: str, num_streams: int) -> list[Measurement]:
-        """The measurements of one server under one load, by round."""
-        return [m for m in self.measurements if (m.server, m.num_streams) == (server, num_streams)]
+    def of(self, contender: str, num_streams: int) -> list[Measurement]:
+        """The measurements of one contender under one load, by round."""
+        return [m for m in self.measurements if (m.contender, m.num_streams) == (contender, num_streams)]
 
     @property
-    def servers(self) -> list[str]:
-        return list(self.commands)
+    def opponents(self) -> list[str]:
+        return [name for name in self.commands if name != OCTAVO]
 
     @property
     def stream_counts(self) -> list[int]:
         return sorted({m.num_streams for m in self.measurements})
 
-    def ratio(self, peer: str, num_streams: int) -> Spread | None:
-        """Octavo's output tokens/s by the peer's of the same round."""
-        peers = {m.round: m.load.output_tokens_per_second for m in self.of(peer, num_streams)}
-        pairs = [(m.load.output_tokens_per_second, peers.get(m.round)) for m in self.of(OCTAVO, num_streams)]
-        return Spread.of([ours / theirs for ours, theirs in pairs if theirs])
+    def ratio(self, opponent: str, num_streams: int) -> Spread | None:
+        """Octavo's figure by the opponent's of the same round."""
+        theirs = {m.round: self.figure.value(m.load) for m in self.of(opponent, num_streams)}
+        pairs = [(self.figure.value(m.load), theirs.get(m.round)) for m in self.of(OCTAVO, num_streams)]
+        return Spread.of([our / their for our, their in pairs if our and their])
+
+    def to_dict(self) -> dict[str, object]:
+        """Everything, with the ratios worked out, ready for JSON."""
+        return {
+            "workload": self.workload,
+            "figure": self.figure.name,
+            "commands": self.commands,
+            "octavo_by_opponent": {
+                opponent: {str(n): self.ratio(opponent, n) for n in self.stream_counts} for opponent in self.opponents
+            },
+            "failures": self.failures,
+            "measurements": [_measurement_to_dict(m) for m in self.measurements],
+        }
+
+
+@dataclass(slots=True)
+class Report:
+    """One run of the comparisons, and on what. absent: peers that are not here, and why."""
+
+    started: str
+    conditions: str
+    machine: dict[str, str]
+    versions: dict[str, str]
+    absent: dict[str, str] = field(default_factory=dict)
+    comparisons: list[Comparison] = field(default_factory=list)
 
     def to_json(self) -> bytes:
-        """Everything, with the ratios worked out."""
-        peers = [server for server in self.servers if server != OCTAVO]
-        ratios = {peer: {str(n): self.ratio(peer, n) for n in self.stream_counts} for peer in peers}
-        content = {**msgspec.to_builtins(self), "octavo_by_peer": ratios}
-        content["measurements"] = [{**msgspec.to_builtins(m), "load": m.load.to_dict()} for m in self.measurements]
+        facts = {name: getattr(self, name) for name in ("started", "conditions", "machine", "versions", "absent")}
+        content = {**facts, "comparisons": [comparison.to_dict() for comparison in self.comparisons]}
         return msgspec.json.format(msgspec.json.encode(content)) + b"\n"
 
-
-def to_markdown(comparison: Comparison) -> str:
-    """The report: what ran, on what, the ratios, the figures, and what to doubt."""
-    sections = [
-        f"# Octavo and its peers, {comparison.started}",
-        comparison.workload,
-        "Only the ratios mean something: they are of servers that ran minutes apart on one machine.",
-        _facts("Machine", comparison.machine),
-        _facts("Versions", comparison.versions),
-        _facts("Commands, for one stream", {name: f"`{command}`" for name, command in comparison.commands.items()}),
-        "## Output tokens/s, Octavo by peer: median of the rounds (lowest – highest)\n\n" + _ratio_table(comparison),
-        "## Figures: medians of the rounds (output tokens/s: lowest – highest)\n\n" + _figure_table(comparison),
-    ]
-    if doubts := find_doubts(comparison):
-        sections.append("## Doubts\n\n" + "\n".join(f"- {doubt}" for doubt in doubts))
-    return "\n\n".join(sections) + "\n"
+    def to_markdown(self) -> str:
+        """What ran, on what, and for each workload the ratios, the figures and what to doubt."""
+        sections = [
+            f"# Octavo and its peers, {self.started}",
+            self.conditions,
+            "Only the ratios mean something: they are of contenders that ran minutes apart on one machine.",
+            _facts("Machine", self.machine),
+            _facts("Versions", self.versions),
+        ]
+        if self.absent:
+            sections.append(
+                _facts("Not measured", {name: f"does not run here: {why}" for name, why in self.absent.items()})
+            )
+        sections += [section for comparison in self.comparisons for section in _sections(comparison)]
+        return "\n\n".join(sections) + "\n"
 
 
 def find_doubts(comparison: Comparison) -> list[str]:
-    """What makes a comparison unfair: failed requests, other work on the machine, servers that did not do the same."""
-    doubts = []
+    """What makes a comparison unfair: failed requests, other work on the machine, unequal work."""
+    doubts = list(comparison.failures)
     for m in comparison.measurements:
-        where = f"round {m.round}, {m.num_streams} streams, {m.server}"
+        where = f"round {m.round}, {m.num_streams} streams, {m.contender}"
         if m.background_percent >= QUIET_PERCENT:
             doubts.append(f"{where}: others used {m.background_percent:.0f} % of the processors before the start.")
-        doubts += [f"{where}: {count} × {error}" for error, count in m.load.errors.items()]
+        for phase in m.phases:
+            part = f"{where}, {phase.name}" if phase.name else where
+            doubts += [f"{part}: {count} × {error}" for error, count in phase.load.errors.items()]
     for num_streams in comparison.stream_counts:
-        at_load = [m.load for m in comparison.measurements if m.num_streams == num_streams]
-        if len({(load.prompt_tokens, load.completion_tokens) for load in at_load}) > 1:
-            doubts.append(f"{num_streams} streams: the servers did not all read and write the same number of tokens.")
-        if not all(load.are_token_counts_exact for load in at_load):
-            doubts.append(f"{num_streams} streams: a server sent no usage; its tokens were counted in chunks.")
+        at_load = [m for m in comparison.measurements if m.num_streams == num_streams]
+        if len({m.load.completion_tokens for m in at_load}) > 1:
+            doubts.append(f"{num_streams} streams: not all generated the same number of tokens.")
+        for name in sorted({m.contender for m in at_load if not m.load.are_token_counts_exact}):
+            doubts.append(f"{num_streams} streams: {name} sent no usage; its tokens were counted in chunks.")
     return doubts
 
 
+def _measurement_to_dict(measurement: Measurement) -> dict[str, object]:
+    phases = [{"name": phase.name, **phase.load.to_dict()} for phase in measurement.phases]
+    return {**msgspec.to_builtins(measurement), "phases": phases}
+
+
+def _sections(comparison: Comparison) -> list[str]:
+    better = "higher" if comparison.figure.is_higher_better else "lower"
+    title = f"{comparison.figure.name}, Octavo by the other ({better} is better)"
+    sections = [
+        f"## {comparison.workload}",
+        _list({name: f"`{command}`" for name, command in comparison.commands.items()}),
+        f"### {title}: median of the rounds (lowest – highest)",
+        _ratio_table(comparison),
+        "### Figures: medians of the rounds (compared figure: lowest – highest)",
+        _figure_table(comparison),
+    ]
+    if doubts := find_doubts(comparison):
+        sections += ["### Doubts", "\n".join(f"- {doubt}" for doubt in doubts)]
+    return sections
+
+
 def _facts(title: str, facts: dict[str, str]) -> str:
-    return f"## {title}\n\n" + "\n".join(f"- {name}: {value}" for name, value in facts.items())
+    return f"## {title}\n\n{_list(facts)}"
+
+
+def _list(facts: dict[str, str]) -> str:
+    return "\n".join(f"- {name}: {value}" for name, value in facts.items())
 
 
 def _table(header: list[str], rows: list[list[str]]) -> str:
@@ -121,33 +173,49 @@ def _table(header: list[str], rows: list[list[str]]) -> str:
 
 
 def _ratio_table(comparison: Comparison) -> str:
-    header = ["peer", *(f"{n} streams" for n in comparison.stream_counts)]
-    peers = [server for server in comparison.servers if server != OCTAVO]
-    rows = [[peer, *(_spread(comparison.ratio(peer, n), 2) for n in comparison.stream_counts)] for peer in peers]
-    return _table(header, rows)
-
-
-def _figure_table(comparison: Comparison) -> str:
-    header = ["streams", "server", "output tokens/s", "first token, median / p99 ms", "per token, median / p99 ms"]
-    header += ["largest gap ms", "load generator's CPU s", "failed"]
+    header = ["Octavo by", *(f"{n} streams" for n in comparison.stream_counts)]
     rows = [
-        [str(n), server, *_figures(measured)]
-        for n in comparison.stream_counts
-        for server in comparison.servers
-        if (measured := [m.load for m in comparison.of(server, n)])
+        [opponent, *(_spread(comparison.ratio(opponent, n), 2) for n in comparison.stream_counts)]
+        for opponent in comparison.opponents
     ]
     return _table(header, rows)
 
 
-def _figures(loads: list[LoadResult]) -> list[str]:
+def _figure_table(comparison: Comparison) -> str:
+    header = ["streams", "contender", f"compared: {comparison.figure.name}", "output tokens/s"]
+    header += ["first token, median / p99 ms", "per token, median / p99 ms", "largest gap ms"]
+    header += ["load generator's CPU, s (share)", "failed"]
+    rows = [
+        [str(n), f"{contender}, {phase}" if phase else contender, *_figures(comparison.figure, loads)]
+        for n in comparison.stream_counts
+        for contender in comparison.commands
+        for phase, loads in _by_phase(comparison.of(contender, n)).items()
+    ]
+    return _table(header, rows)
+
+
+def _by_phase(measurements: list[Measurement]) -> dict[str, list[LoadResult]]:
+    loads: dict[str, list[LoadResult]] = {}
+    for measurement in measurements:
+        for phase in measurement.phases:
+            loads.setdefault(phase.name, []).append(phase.load)
+    return loads
+
+
+def _figures(figure: Figure, loads: list[LoadResult]) -> list[str]:
     first = [load.time_to_first_token_ms for load in loads if load.time_to_first_token_ms]
     per_token = [load.time_per_output_token_ms for load in loads if load.time_per_output_token_ms]
+    cpu, share = (
+        statistics.median(values)
+        for values in ([load.load_cpu_seconds for load in loads], [load.load_cpu_percent for load in loads])
+    )
     return [
-        _spread(Spread.of([load.output_tokens_per_second for load in loads]), 1),
+        _spread(Spread.of([value for load in loads if (value := figure.value(load)) is not None]), 1),
+        _median([load.output_tokens_per_second for load in loads]),
         f"{_median([p.median for p in first])} / {_median([p.p99 for p in first])}",
         f"{_median([p.median for p in per_token])} / {_median([p.p99 for p in per_token])}",
-        _median([load.largest_gap_ms for load in loads]),
-        f"{statistics.median(load.load_cpu_seconds for load in loads):.2f}",
+        _median([load.largest_gap_ms for load in loads if load.largest_gap_ms]),
+        f"{cpu:.2f} ({share:.1f} %)" if first else "–",
         str(sum(sum(load.errors.values()) for load in loads)),
     ]
 

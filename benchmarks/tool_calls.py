@@ -18,7 +18,8 @@ from typing import Any
 
 import jsonschema
 
-from benchmarks.compare import demo_model, octavo
+from benchmarks.compare import demo_model
+from benchmarks.contenders import Room, octavo
 from benchmarks.http_client import Server, fetch_json
 from benchmarks.peers import PEERS, build_llama_server, llama_server
 from benchmarks.processes import ServerCommand, run_until_stopped, running
@@ -121,7 +122,7 @@ def main() -> None:
     else:
         command = octavo(
             model, ("--ctx", str(CONTEXT), "--slots", str(NUM_STREAMS), "--threads", options.threads)
-        ).command(NUM_STREAMS)
+        ).command(Room(NUM_STREAMS, CONTEXT))
         choices = ["auto", "required"]
     folder = PEERS / "logs"
     folder.mkdir(parents=True, exist_ok=True)
