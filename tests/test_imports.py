@@ -23,7 +23,7 @@ ROWS: dict[str, tuple[str, ...]] = {
     "engine.base": ("core",),
     "engine.specs": (),
     "engine.batching": ("engine.base", "constraints", "core"),
-    "engine.runners": ("engine.batching.runner", "engine.batching.rows", "core"),
+    "engine.runners": ("engine.batching.runner", "engine.batching.rows", "engine.batching.step_costs", "core"),
     # The tokenizer of a model file lives beside its runner; what it takes and gives is said in the seam.
     "engine.runners.llama_cpp.model": ("engine.runners", "engine.base", "core"),
     "engine.llama": ("engine",),

@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 
@@ -53,9 +54,11 @@ def load_llama(spec: LlamaSpec, on_progress: Callable[[float], None]) -> Batchin
 
 
 def _create_composer(spec: LlamaSpec, runner: LlamaRunner) -> Composer:
+    """Where numbers must have the same bits, nothing depends on a clock, not even the number of threads."""
     if spec.deterministic:
         return LoneSteps(runner.limits)
     costs = MeasuredSteps.measure(runner)
+    runner.govern_threads(copy(costs))  # as they are on this machine with nothing learned from others' work
     return MixedSteps(runner.limits, costs, Speculation(PromptLookup(), costs) if spec.speculation else NO_DRAFTING)
 
 
@@ -135,7 +138,8 @@ def _describe(
         f"library: llama.cpp {binding.version()}: {binding.system_info()}",
         f"weight repacking: {repacking}",
         f"KV cache: keys {cache.keys}, values {cache.values} ({cache.reason})",
-        f"threads: {settings.num_threads} ({'as configured' if spec.num_threads else 'one per processor'})",
+        f"threads: {settings.num_threads} ({'as configured' if spec.num_threads else 'one per processor'})"
+        f"{'' if spec.deterministic else ', fewer while others take their processors and fewer are faster'}",
         f"context: {settings.context_length} tokens in each of {settings.num_slots} slots",
         f"token budget: {settings.max_batch_tokens} a step",
         f"prefix cache: {_max_saved(spec, here, cache, model)} tokens in the host's memory beside those in the slots",

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.builders import runner_limits, sequence
-from octavo.engine.batching.composer import MIN_CHUNK, MixedSteps, ScheduledSequence
+from octavo.engine.batching.composer import MixedSteps, ScheduledSequence
 from octavo.engine.batching.scheduler import Scheduler
 from octavo.engine.batching.sequence import Sequence
 
@@ -63,7 +63,12 @@ def test_what_short_prompts_leave_over_goes_to_the_first_admitted() -> None:
 
 def test_where_equal_chunks_would_be_small_the_first_admitted_get_larger_ones() -> None:
     batch = scheduler(*(prompt(1000) for _ in range(4)), token_budget=300).schedule().batch
-    assert [item.num_tokens for item in batch] == [MIN_CHUNK, MIN_CHUNK, 300 - 2 * MIN_CHUNK]
+    assert [item.num_tokens for item in batch] == [150, 150]
+
+
+def test_prompts_that_fit_whole_are_not_mixed_with_a_piece_of_another() -> None:
+    batch = scheduler(*(prompt(104) for _ in range(6)), prompt(90), num_slots=8).schedule().batch
+    assert [item.num_tokens for item in batch] == [104, 104, 104, 104, 90]
 
 
 def test_decoding_goes_on_beside_a_long_prompt() -> None:

@@ -98,18 +98,22 @@ class MixedSteps:
         return most - num_decoding
 
     def _share(self, behind: Sequence_[Sequence], budget: int, spare_rows: int) -> Iterator[ScheduledSequence]:
-        """Equal chunks, so that they share a graph; what short sequences leave over goes to the first admitted.
+        """Equal chunks, or all that is left of a prompt: each other length is a graph more, so there are no scraps.
 
+        What they leave over goes to the first one that is not done.
         spare_rows: of logits, beside the one that everybody may have.
         """
-        share = max(budget // max(len(behind), 1), MIN_CHUNK)
-        wanted = [min(sequence.num_pending, share) for sequence in behind]
-        spare = max(budget - sum(wanted), 0)
-        for sequence, chunk in zip(behind, wanted, strict=True):
-            extra = min(sequence.num_pending - chunk, spare)
-            granted = min(chunk + extra, budget, sequence.max_span(1 + spare_rows))
-            spare -= extra
-            budget -= granted
+        share = budget // max(min(len(behind), budget // MIN_CHUNK), 1)
+        fitting: list[tuple[Sequence, int]] = []
+        for sequence in behind:
+            chunk = min(sequence.num_pending, share)
+            if chunk <= budget:
+                budget -= chunk
+                fitting.append((sequence, chunk))
+        for sequence, chunk in fitting:
+            wanted = min(sequence.num_pending, chunk + budget)
+            granted = min(wanted, sequence.max_span(1 + spare_rows))
+            budget -= wanted - chunk
             if granted:
                 spare_rows -= max(sequence.num_logits(granted) - 1, 0)
                 yield ScheduledSequence(sequence, granted)

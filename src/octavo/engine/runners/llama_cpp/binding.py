@@ -277,6 +277,9 @@ class Context:
         """Tokens per sequence, as llama.cpp rounded them."""
         return int(lib.llama_n_ctx_seq(self._context))
 
+    def use_threads(self, num_threads: int) -> None:
+        lib.llama_set_n_threads(self._context, num_threads, num_threads)
+
     def decode(
         self,
         tokens: NDArray[np.int32],

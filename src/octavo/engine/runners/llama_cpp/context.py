@@ -1,11 +1,15 @@
 """llama.cpp as a `ModelRunner`."""
 
+from time import perf_counter, process_time
+
 import numpy as np
 from numpy.typing import NDArray
 
 from octavo.engine.batching.rows import Row
 from octavo.engine.batching.runner import LONE_CHUNK, ForwardBatch, KvCacheFull, RunnerFailed, RunnerLimits, Snapshot
+from octavo.engine.batching.step_costs import StepCosts
 from octavo.engine.runners.llama_cpp import binding
+from octavo.engine.runners.llama_cpp.threads import ThreadGovernor
 from octavo.errors import ModelLoadError
 
 DECODED = 0
@@ -23,10 +27,12 @@ LOGITS_BYTES = 32 * 2**20
 class LlamaRunner:
     """Owns a model and a context over it."""
 
-    def __init__(self, model: binding.Model, context: binding.Context, limits: RunnerLimits) -> None:
+    def __init__(self, model: binding.Model, context: binding.Context, limits: RunnerLimits, num_threads: int) -> None:
         self._model = model
         self._context = context
         self._limits = limits
+        self._num_threads = num_threads
+        self._governor: ThreadGovernor | None = None
 
     @classmethod
     def create(cls, model: binding.Model, settings: binding.ContextSettings) -> "LlamaRunner":
@@ -47,19 +53,32 @@ class LlamaRunner:
             max_logits=max(settings.num_slots, min(max(rows, LONE_CHUNK), settings.max_batch_tokens)),
             can_share=model.has_attention_only,
         )
-        return cls(model, context, limits)
+        return cls(model, context, limits, settings.num_threads)
 
     @property
     def limits(self) -> RunnerLimits:
         return self._limits
 
+    def govern_threads(self, costs: StepCosts) -> None:
+        """From now on use fewer threads while fewer are faster. costs: of steps, as a ThreadGovernor wants them."""
+        self._governor = ThreadGovernor(self._num_threads, costs)
+
     def forward(self, batch: ForwardBatch) -> NDArray[np.float32]:
+        started, cpu_started = perf_counter(), process_time()
         code = self._context.decode(batch.tokens, batch.positions, batch.slots, batch.wants_logits)
+        if self._governor is not None:
+            self._govern(self._governor, len(batch.tokens), perf_counter() - started, process_time() - cpu_started)
         if code == DECODED:
             return self._context.logits(int(batch.wants_logits.sum()))
         if code == NO_CACHE_SLOT:
             raise KvCacheFull
         raise RunnerFailed(FAILURES.get(code, f"llama.cpp failed in the middle of a step (code {code})."))
+
+    def _govern(self, governor: ThreadGovernor, num_tokens: int, wall: float, cpu: float) -> None:
+        before = governor.num_threads
+        governor.observe(num_tokens, wall, cpu)
+        if governor.num_threads != before:
+            self._context.use_threads(governor.num_threads)
 
     def save(self, slot: int) -> Snapshot:
         return self._context.save(slot)
