@@ -79,7 +79,7 @@ def runner_of(model: binding.Model, keys: str = "f16", values: str = "f16") -> I
     """Two slots over a model that outlives them."""
     context = binding.Context(model, ContextSettings(256, 2, 1, 64, keys, values))
     try:
-        yield LlamaRunner(model, context, RunnerLimits(2, 256, 64, model.vocabulary_size, max_logits=64))
+        yield LlamaRunner(model, context, RunnerLimits(2, 256, 64, model.vocabulary_size, max_logits=64), 1)
     finally:
         context.close()
 
@@ -201,7 +201,10 @@ def test_the_engine_says_what_was_chosen(engine: BatchingEngine) -> None:
         "threads",
         "context",
         "token budget",
+        "prefix cache",
+        "speculation",
         "deterministic",
+        "loaded in",
     ]
 
 
