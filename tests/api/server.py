@@ -21,7 +21,7 @@ from octavo.engine.scripted import ByteTokenizer, ScriptedEngine
 from octavo.engine.specs import ScriptedSpec
 from octavo.errors import EngineUnavailable
 from octavo.service import GenerationService, ModelRegistry, ServedModel
-from octavo.telemetry import Metrics
+from octavo.telemetry.metrics import Metrics
 
 MODEL = "demo"
 

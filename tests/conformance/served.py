@@ -20,7 +20,7 @@ from octavo.engine.batching.engine import BatchingEngine
 from octavo.engine.batching.runner import RunnerLimits
 from octavo.engine.runners.scripted import ScriptedRunner
 from octavo.service import GenerationService, ModelRegistry, ServedModel
-from octavo.telemetry import Metrics
+from octavo.telemetry.metrics import Metrics
 
 NAME = "given"
 

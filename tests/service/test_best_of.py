@@ -19,7 +19,7 @@ from octavo.engine.specs import ScriptedSpec
 from octavo.errors import EngineError
 from octavo.service import GenerationService
 from octavo.service.best_of import BestOf
-from octavo.telemetry import Metrics
+from octavo.telemetry.metrics import Metrics
 
 STOP, LENGTH, CANCELLED = FinishReason.STOP, FinishReason.LENGTH, FinishReason.CANCELLED
 

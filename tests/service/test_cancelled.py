@@ -15,7 +15,7 @@ from octavo.core.output import FinishReason, TextEvent
 from octavo.engine.scripted import ScriptedEngine
 from octavo.engine.specs import ScriptedSpec
 from octavo.service import GenerationService
-from octavo.telemetry import Metrics
+from octavo.telemetry.metrics import Metrics
 
 CANCELLED, LENGTH = FinishReason.CANCELLED, FinishReason.LENGTH
 

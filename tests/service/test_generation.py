@@ -16,7 +16,7 @@ from octavo.engine.scripted import ScriptedEngine
 from octavo.engine.specs import ScriptedSpec
 from octavo.errors import EngineError, EngineUnavailable, Overloaded
 from octavo.service import GenerationJob, GenerationService, ServedModel
-from octavo.telemetry import Metrics
+from octavo.telemetry.metrics import Metrics
 
 
 @pytest.fixture

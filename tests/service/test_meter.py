@@ -8,7 +8,7 @@ from octavo.core.limits import Limits
 from octavo.core.output import FinishReason
 from octavo.errors import Overloaded
 from octavo.service import GenerationService, meter
-from octavo.telemetry import Metrics
+from octavo.telemetry.metrics import Metrics
 
 
 @pytest.fixture

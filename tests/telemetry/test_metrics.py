@@ -3,7 +3,7 @@
 from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 
-from octavo.telemetry import Metrics
+from octavo.telemetry.metrics import Metrics
 
 
 def samples_of(metrics: Metrics) -> dict[tuple[str, tuple[str, ...]], float]:
