@@ -41,11 +41,26 @@ async def test_the_metrics_of_a_cancelled_job_hold_what_was_generated(
 ) -> None:
     engine = PuppetEngine()
     events = service.stream(job_of(engine))
-    engine.send("r0", "ab")
-    await anext(events)
+    for text in ("a", "b"):
+        engine.send("r0", text)
+        await anext(events)
     await events.aclose()
     assert registry.get_sample_value("octavo_generation_tokens_total", {"model": "m"}) == 2
     assert registry.get_sample_value("octavo_time_per_output_token_seconds_count", {"model": "m"}) == 1
+
+
+async def test_the_time_per_token_is_that_of_the_tokens_behind_the_first_chunk(
+    service: GenerationService, registry: CollectorRegistry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 0.0
+    monkeypatch.setattr(meter, "perf_counter", lambda: now)
+    engine = PuppetEngine()
+    events = service.stream(job_of(engine))
+    for now, text in ((1.0, "abcde"), (2.0, "fg"), (3.0, "hi")):  # noqa: B007 -- the clock reads it
+        engine.send("r0", text)
+        await anext(events)
+    await events.aclose()
+    assert registry.get_sample_value("octavo_time_per_output_token_seconds_sum", {"model": "m"}) == 2.0 / 4
 
 
 async def test_the_tokens_of_a_job_that_goes_on_are_told_once_a_second(

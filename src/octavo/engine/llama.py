@@ -7,6 +7,8 @@ from copy import copy
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
+
 from octavo.engine.base import EngineInfo
 from octavo.engine.batching.composer import Composer, LoneSteps, MixedSteps
 from octavo.engine.batching.drafts import PromptLookup
@@ -18,7 +20,7 @@ from octavo.engine.runners.llama_cpp import binding, machine
 from octavo.engine.runners.llama_cpp.binding import ContextSettings
 from octavo.engine.runners.llama_cpp.context import LlamaRunner
 from octavo.engine.runners.llama_cpp.machine import CacheTypes, Machine
-from octavo.engine.runners.llama_cpp.model import LlamaTokenizer, load_model
+from octavo.engine.runners.llama_cpp.model import LlamaTokenizer, check_file, load_model
 from octavo.engine.specs import LlamaSpec
 from octavo.engine.stopwatch import Stopwatch
 from octavo.errors import ModelLoadError
@@ -26,11 +28,12 @@ from octavo.errors import ModelLoadError
 
 def load_llama(spec: LlamaSpec, on_progress: Callable[[float], None]) -> BatchingEngine:
     """Load, choose, and test with a real decode. Raises ModelLoadError and RunnerFailed."""
-    watch = Stopwatch()
+    watch, path, here = Stopwatch(), Path(spec.path), Machine.detect()
     binding.initialize()
-    path, here = Path(spec.path), Machine.detect()
-    with ThreadPoolExecutor(1) as beside:  # reading the file once more takes as long as loading it
-        digest = beside.submit(_digest, path)
+    check_file(path)
+    beside = ThreadPoolExecutor(1)
+    try:
+        digest = beside.submit(_digest, path)  # reading the file once more takes as long as loading it
         model = load_model(path, use_extra_buffers=spec.use_extra_buffers, on_progress=on_progress)
         watch.lap("weights")
         tokenizer = beside.submit(LlamaTokenizer, model)
@@ -38,10 +41,13 @@ def load_llama(spec: LlamaSpec, on_progress: Callable[[float], None]) -> Batchin
         watch.lap("KV cache")
         runner.self_test()
         watch.lap("self-test")
+        spec = _without_the_impossible(spec, runner)
         composer = _create_composer(spec, runner)
         watch.lap("costs of steps")
         fingerprint = _fingerprint(digest.result(), spec, settings)
-    watch.lap("rest of digest and vocabulary")
+        watch.lap("rest of digest and vocabulary")
+    finally:
+        beside.shutdown(wait=False, cancel_futures=True)  # who cannot be served is told so at once
     info = EngineInfo(
         context_length=runner.limits.context_length,
         num_slots=settings.num_slots,
@@ -51,6 +57,11 @@ def load_llama(spec: LlamaSpec, on_progress: Callable[[float], None]) -> Batchin
     )
     max_saved = _max_saved(spec, here, cache, model)
     return BatchingEngine(runner, composer, tokenizer.result(), info, max_saved=max_saved)
+
+
+def _without_the_impossible(spec: LlamaSpec, runner: LlamaRunner) -> LlamaSpec:
+    """Where no part of a slot's tokens can be kept, prefixes cannot be cached nor guesses taken back."""
+    return spec if runner.limits.can_share else msgspec.structs.replace(spec, prefix_cache=0, speculation=False)
 
 
 def _create_composer(spec: LlamaSpec, runner: LlamaRunner) -> Composer:
@@ -113,7 +124,8 @@ def _max_saved(spec: LlamaSpec, here: Machine, cache: CacheTypes, model: binding
 def _fingerprint(weights: bytes, spec: LlamaSpec, settings: ContextSettings) -> str:
     """Of what decides the numbers: weights, library, and the settings that change how they are added up."""
     most_at_once = min(settings.max_batch_tokens, LONE_CHUNK) if spec.deterministic else settings.max_batch_tokens
-    numeric = replace(settings, context_length=0, num_slots=0, max_batch_tokens=most_at_once)
+    num_threads = settings.num_threads if spec.deterministic else 0  # otherwise it changes with what else runs
+    numeric = replace(settings, context_length=0, num_slots=0, num_threads=num_threads, max_batch_tokens=most_at_once)
     choices = (spec.use_extra_buffers, spec.deterministic)
     text = f"{binding.version()} {binding.system_info()} {numeric} {choices}"
     return f"fp_{hashlib.blake2b(weights + text.encode(), digest_size=8).hexdigest()}"

@@ -63,12 +63,13 @@ class JobMeter:
 
 @dataclass(slots=True)
 class ChoiceMeter:
-    """The tokens of one choice, and their times in seconds of one clock."""
+    """The tokens of one choice, and their times in seconds of one clock. num_first: those that came at `first`."""
 
     job: JobMeter
     prompt_index: int
     first: float = 0.0
     last: float = 0.0
+    num_first: int = 0
     num_tokens: int = 0
 
     def count(self, chunk: TokenChunk) -> None:
@@ -77,11 +78,11 @@ class ChoiceMeter:
             return
         self.last = perf_counter()
         if self.num_tokens == 0:
-            self.first = self.last
+            self.first, self.num_first = self.last, len(chunk.tokens)
             self.job.begin(self.prompt_index, chunk.num_cached, self.last)
         self.num_tokens += len(chunk.tokens)
         self.job.count(len(chunk.tokens), self.last)
 
     def end(self) -> None:
-        if self.num_tokens > 1:
-            self.job.observe_time_per_token((self.last - self.first) / (self.num_tokens - 1))
+        if self.num_tokens > self.num_first:
+            self.job.observe_time_per_token((self.last - self.first) / (self.num_tokens - self.num_first))

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Iterator, Sequence
+from hashlib import blake2b
 
 from octavo.engine.base import Engine, EngineInfo, EngineState, Tokenizer
 from octavo.errors import ModelNotFound
@@ -14,7 +15,9 @@ _logger = logging.getLogger(__name__)
 class ServedModel:
     """An engine under the name that clients know.
 
-    created: Unix time in seconds. isolates_users: whether computed tokens are shared only between requests of one user.
+    created: Unix time in seconds.
+    isolates_users: whether computed tokens are shared only between requests of one user, and with nobody by those that
+        name none.
     `info`, `tokenizer`, `chat_template` and `tool_format` raise EngineUnavailable until the engine has been ready once.
     """
 
@@ -33,9 +36,11 @@ class ServedModel:
     def tokenizer(self) -> Tokenizer:
         return self.engine.tokenizer
 
-    def cache_key(self, user: str | None) -> str:
+    def cache_key(self, user: str | None, job_id: str) -> str:
         """Requests with the same one share what is computed of their prompts."""
-        return f"user {user}" if self._isolates_users and user is not None else ""
+        if not self._isolates_users:
+            return ""
+        return f"job {job_id}" if user is None else f"user {blake2b(user.encode(), digest_size=16).hexdigest()}"
 
     @property
     def is_ready(self) -> bool:

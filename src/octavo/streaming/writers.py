@@ -83,8 +83,8 @@ class StoppedWriter:
                 break
 
     def flush(self) -> None:
-        for kept, _ in (self._stops.push(self._detokenizer.flush()), self._stops.flush()):
-            self._draft.add_text(kept)
+        self._draft.add_text(self._stops.push(self._detokenizer.flush())[0])
+        self._draft.add_text(self._stops.flush()[0])
 
 
 class TextWriter:

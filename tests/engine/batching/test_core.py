@@ -134,3 +134,15 @@ def test_cancelling_what_has_ended_or_never_was_does_nothing() -> None:
     under_test.cancel(asked.id)
     under_test.cancel("nobody")
     assert not under_test.has_work
+
+
+def test_logits_that_are_not_numbers_end_their_own_sequence_alone() -> None:
+    def next_logits(tokens: tuple[int, ...]) -> np.ndarray:
+        logits = hashed_logits(0)(tokens)
+        return np.full_like(logits, np.nan) if tokens[:2] == (9, 9) and len(tokens) > 3 else logits
+
+    sick, well = request((9, 9), 8, ignore_eos=True), request((1, 2), 8, ignore_eos=True)
+    answers = run(core(scripted_runner(next_logits)), sick, well)
+    assert answers.of(sick).end == "The model gave logits that are not numbers."
+    assert len(answers.of(sick).tokens) == 2
+    assert answers.of(well) == alone(well, hashed_logits(0))

@@ -106,6 +106,16 @@ def test_a_preempted_sequence_waits_until_another_one_has_left() -> None:
         compute(batch)
 
 
+def test_when_a_preempted_sequence_is_cancelled_others_are_admitted_again() -> None:
+    first, second, third = prompt(2), prompt(2), prompt(2)
+    under_test = scheduler(first, second)
+    compute(under_test.schedule().batch)
+    under_test.preempt_last()
+    under_test.remove(second)
+    under_test.add(third)
+    assert [item.sequence for item in under_test.schedule().batch] == [first, third]
+
+
 def test_a_waiting_sequence_can_be_removed() -> None:
     first, second, third = prompt(1), prompt(1), prompt(1)
     under_test = scheduler(first, second, third, num_slots=1)

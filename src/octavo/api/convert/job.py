@@ -55,7 +55,7 @@ def planned_job(id: str, wire: GenerationFields, model: ServedModel, plan: Plan)
             min_tokens=min(wire.min_tokens or 0, max_tokens),
             logprobs=plan.logprobs,
             grammar=plan.grammar,
-            cache_key=model.cache_key(wire.user),
+            cache_key=model.cache_key(wire.user, id),
         )
         includes_stop = bool(wire.include_stop_str_in_output)
         return Choice(index, request, stop, includes_stop, plan.echo, plan.channels, plan.tools)

@@ -37,7 +37,7 @@ class _Computed:
     """What a step found out about a sequence.
 
     row: of the logits from which its next token is drawn, where it `draws`; those behind it belong to the draft.
-    tokens, logprobs: what was drawn, a token at least where it draws.
+    tokens, logprobs: what was drawn, a token at least where it draws. failure: why nothing can be drawn any more.
     """
 
     sequence: Sequence
@@ -47,11 +47,12 @@ class _Computed:
     draft: Tokens
     tokens: list[int] = field(default_factory=list)
     logprobs: list[TokenLogprob] = field(default_factory=list)
+    failure: str = ""
 
     def accept(self) -> bool:
         """Whether the last token drawn was the drafted one, so that the logits behind it are right."""
         place = len(self.tokens) - 1
-        return place < len(self.draft) and self.sequence.accept(int(self.draft[place]))
+        return not self.failure and 0 <= place < len(self.draft) and self.sequence.accept(int(self.draft[place]))
 
 
 class EngineCore:
@@ -149,10 +150,9 @@ class EngineCore:
         self._draw(logits, [item for item in computed if item.draws], allowed)
         for item in computed:
             sequence = item.sequence
-            if failure := sequence.grammar.failure if sequence.grammar is not None else "":
-                log.warning("a grammar could not be followed: %s", failure)
+            if failure := item.failure or _grammar_failure(sequence):
                 self._remove(sequence)
-                yield sequence.id, EngineError("The answer's grammar became too complex to be followed.")
+                yield sequence.id, EngineError(failure)
                 continue
             is_first = item.draws and sequence.num_generated == len(item.tokens)
             if sequence.is_finished:
@@ -193,9 +193,14 @@ class EngineCore:
             self._runner.truncate(item.sequence.slot, item.sequence.num_computed)
 
     def _draw_once(self, logits: Logits, drawing: Sequence_[_Computed], allowed: Mapping[str, Allowed]) -> None:
-        sequences = [item.sequence for item in drawing]
         places = [item.row + len(item.tokens) for item in drawing]
         rows = logits if len(places) == len(logits) else logits[places]
+        is_number = np.isfinite(rows.max(axis=1))
+        if not is_number.all():
+            for item in (item for item, is_one in zip(drawing, is_number, strict=True) if not is_one):
+                item.failure = "The model gave logits that are not numbers."
+            drawing, rows = [item for item in drawing if not item.failure], rows[is_number]
+        sequences = [item.sequence for item in drawing]
         wanted = [i for i, sequence in enumerate(sequences) if sequence.request.logprobs.of_output]
         untouched = dict(zip(wanted, rows[wanted], strict=True)) if wanted else {}
         for i, token in enumerate(sample(rows, sequences, allowed, self._runner.exponentials).tolist()):
@@ -217,6 +222,14 @@ def _span(item: ScheduledSequence) -> tuple[int, int, Tokens, int]:
     assert sequence.slot is not None
     pending = sequence.tokens[start : start + item.num_tokens]
     return sequence.slot, start, np.concatenate([pending, item.draft]), item.num_logits
+
+
+def _grammar_failure(sequence: Sequence) -> str:
+    """Empty where the grammar can be followed on."""
+    if sequence.grammar is None or not sequence.grammar.failure:
+        return ""
+    log.warning("a grammar could not be followed: %s", sequence.grammar.failure)
+    return "The answer's grammar became too complex to be followed."
 
 
 def _grammars(sequences: Iterable[Sequence]) -> dict[str, GrammarState]:

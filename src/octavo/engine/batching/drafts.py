@@ -30,9 +30,8 @@ class PromptLookup:
         if not len(ends) or max_tokens <= 0:
             return NO_TOKENS
         following = tokens[ends[-1] :][:max_tokens]
-        return np.resize(
-            following, max_tokens
-        )  # where it reaches the end of the text, the text has been repeating itself
+        # Where what follows reaches the end of the text, the text has been repeating itself.
+        return np.resize(following, max_tokens)
 
     def _ends_of_earlier_matches(self, tokens: Tokens) -> NDArray[np.intp]:
         """Places behind tokens that are like the last ones, MIN_MATCH to MAX_MATCH of them, as many as can be found."""

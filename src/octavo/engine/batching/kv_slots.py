@@ -3,7 +3,7 @@
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import count
+from itertools import count, islice
 
 from octavo.engine.batching.cache_moves import CacheMove, Copy, Discard, Move, Restore, Save, Truncate
 from octavo.engine.batching.radix_tree import RadixTree, Tokens
@@ -11,6 +11,9 @@ from octavo.engine.batching.sequence import Sequence
 
 MIN_SHARED = 16
 """Copying or saving a prefix takes as long as computing a few tokens; a shorter one is computed again."""
+
+MAX_LOOKS = 64
+"""Entries that are compared with a new sequence, those that have most in common with it first."""
 
 Reusable = Callable[[int, int], int]
 """From the number of tokens that a sequence has in common with another, and that other one's number of prompt tokens,
@@ -48,13 +51,18 @@ class Prefix:
     def is_computed(self) -> bool:
         return self.length <= self.entry.num_computed
 
+    def rank(self, slot: int) -> tuple[int, bool, bool, bool]:
+        """Long, there now, in the very slot that would be given, in any slot."""
+        return self.length, self.is_computed, self.entry.slot == slot, self.entry.slot is not None
+
 
 class KvSlots:
     """Slots by number; the lowest free one is given out first.
 
     llama.cpp computes neighbouring slots in one graph, so active slots are kept together at the low end. A slot that
     was released holds its sequence's computed tokens until it is given out again, and then they are saved in the host's
-    memory as far as nobody else holds them: together this is the prefix cache. What was used last is kept longest.
+    memory as far as nobody else holds them: together this is the prefix cache. Of what is saved, what was used last is
+    kept longest; where nothing may be saved, a slot's tokens last until it is taken.
 
     reusable: see there. max_saved: tokens of all snapshots together.
     """
@@ -76,15 +84,14 @@ class KvSlots:
 
     def find_prefix(self, sequence: Sequence) -> Prefix | None:
         """The longest beginning of the sequence that need not be computed again; of equal ones, the nearest."""
-        best: Prefix | None = None
-        for num_common, entry in self._trees[sequence.request.cache_key].matches(sequence.tokens):
+        tree, best, lowest_free = self._trees.get(sequence.request.cache_key), None, self._lowest_free
+        for num_common, entry in islice(tree.matches(sequence.tokens), MAX_LOOKS) if tree else ():
             if num_common < max(MIN_SHARED, best.length if best else 0):
                 break
-            length = self._reusable(min(num_common, sequence.num_reusable), entry.num_prompt_tokens)
-            prefix = Prefix(entry, length)
-            if length >= MIN_SHARED and (best is None or self._rank(prefix) > self._rank(best)):
+            prefix = Prefix(entry, self._reusable(min(num_common, sequence.num_reusable), entry.num_prompt_tokens))
+            if best is None or prefix.rank(lowest_free) > best.rank(lowest_free):
                 best = prefix
-        return best
+        return best if best is not None and best.length >= MIN_SHARED else None
 
     def acquire(self, sequence: Sequence, prefix: Prefix | None) -> Iterator[CacheMove]:
         """Give the sequence a slot that holds its prefix, which is computed. The moves must all be carried out."""
@@ -102,7 +109,7 @@ class KvSlots:
         slot = self._leave(sequence)
         entry = self._entries[slot]
         assert entry is not None
-        self._trees[entry.cache_key].remove(entry.tokens, entry)
+        self._forget(entry)
         entry.tokens, entry.runs = sequence.tokens[: sequence.num_computed].copy(), None
         self._trees[entry.cache_key].insert(entry.tokens, entry)
 
@@ -136,11 +143,6 @@ class KvSlots:
     @property
     def _has_gap(self) -> bool:
         return any(self._taken) and self.can_acquire and self._lowest_free < self._highest_taken
-
-    def _rank(self, prefix: Prefix) -> tuple[int, bool, bool, bool]:
-        """Long, there now, in the very slot that would be given, in any slot."""
-        slot = prefix.entry.slot
-        return prefix.length, prefix.is_computed, slot == self._lowest_free, slot is not None
 
     def _enter(self, sequence: Sequence, slot: int) -> CacheEntry:
         entry = CacheEntry(sequence, slot)
@@ -215,7 +217,13 @@ class KvSlots:
 
     def _drop_if_nowhere(self, entry: CacheEntry) -> None:
         if entry.slot is None and entry.snapshot is None:
-            self._trees[entry.cache_key].remove(entry.tokens, entry)
+            self._forget(entry)
+
+    def _forget(self, entry: CacheEntry) -> None:
+        tree = self._trees[entry.cache_key]
+        tree.remove(entry.tokens, entry)
+        if tree.is_empty:  # keys may come from clients, without end
+            del self._trees[entry.cache_key]
 
     def _move(self, source: int, target: int) -> Iterator[CacheMove]:
         yield from self._vacate(target, keeps=None)

@@ -7,11 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from octavo.core.output import TokenLogprob
-from octavo.engine.batching.rows import Exponentials, Row, at_least_nth, exponentials
+from octavo.engine.batching.rows import Exponentials, Row, at_least_nth, plain_exponentials
 
 
 def score(
-    logits: NDArray[np.float32], tokens: Sequence_[int], num_top: int, exponentials: Exponentials = exponentials
+    logits: NDArray[np.float32], tokens: Sequence_[int], num_top: int, exponentials: Exponentials = plain_exponentials
 ) -> tuple[TokenLogprob, ...]:
     """The log-probability of one token for each row of logits, shape (n, vocabulary), and the num_top best of the row.
 

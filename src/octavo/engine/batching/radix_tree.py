@@ -18,6 +18,10 @@ class RadixTree(Generic[T]):
     def __init__(self) -> None:
         self._root: _Node[T] = _Node(np.empty(0, np.int32))
 
+    @property
+    def is_empty(self) -> bool:
+        return not (self._root.values or self._root.children)
+
     def insert(self, tokens: Tokens, value: T) -> None:
         node, rest = self._root, tokens
         while len(rest):

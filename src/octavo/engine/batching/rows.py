@@ -17,7 +17,7 @@ Exponentials = Callable[[Row, float], float]
 BLOCK = 256
 
 
-def exponentials(row: Row, highest: float) -> float:
+def plain_exponentials(row: Row, highest: float) -> float:
     np.subtract(row, np.float32(highest), out=row)
     np.exp(row, out=row)
     return float(row.sum(dtype=np.float64))

@@ -1,4 +1,4 @@
-"""From logits to tokens, for a whole batch at a time; no vocabulary is ever sorted."""
+"""From logits to tokens, for a whole batch at a time. No vocabulary is sorted, unless nearly all of it is as likely."""
 
 from collections.abc import Mapping
 from collections.abc import Sequence as Sequence_
@@ -10,10 +10,12 @@ from numpy.typing import NDArray
 from octavo.core.sampling import BAN_BIAS, FORCE_BIAS, SamplingParams
 from octavo.engine.batching.grammars import Allowed
 from octavo.engine.batching.philox import uniform
-from octavo.engine.batching.rows import BLOCK, Exponentials, Ids, Row, at_least_nth, exponentials, largest
+from octavo.engine.batching.rows import BLOCK, Exponentials, Ids, Row, at_least_nth, largest, plain_exponentials
 from octavo.engine.batching.sequence import Sequence
 
 NOTHING_EXCLUDED: Mapping[str, Allowed] = MappingProxyType({})
+
+THRESHOLDS = (1e-2, 1e-3, 1e-4, 1e-6, 0.0)
 
 MAX_ATTEMPTS = 4
 """Draws from the whole vocabulary until one is looked for among the tokens that top_p leaves."""
@@ -29,7 +31,7 @@ def sample(
     logits: NDArray[np.float32],
     sequences: Sequence_[Sequence],
     allowed: Mapping[str, Allowed] = NOTHING_EXCLUDED,
-    exponentials: Exponentials = exponentials,
+    exponentials: Exponentials = plain_exponentials,
 ) -> NDArray[np.int64]:
     """The next token of each sequence, shape (n,). `logits`, shape (n, vocabulary), is used as work space.
 
@@ -71,7 +73,8 @@ def _draw(scores: Row, best: int, sequence: Sequence, u: float, exponentials: Ex
     np.multiply(scores, np.float32(min(1.0 / params.temperature, SHARPEST)), out=scores)
     if params.top_k > 0 or params.min_p > 0.0:
         ids = _candidates(scores, params)
-        return _draw_from_nucleus(np.exp(scores[ids]), ids, params.top_p, u)
+        weights = np.exp(scores[ids])
+        return _draw_from_nucleus(weights, ids, params.top_p * weights.sum(dtype=np.float64), u)
     total = exponentials(scores, 0.0)
     return _draw_by_attempts(scores, total, sequence, u) if params.top_p < 1.0 else _draw_any(scores, _sums(scores), u)
 
@@ -89,13 +92,11 @@ def _at_least(scores: Row, min_p: float) -> Ids:
     return np.flatnonzero(scores >= np.log(min_p) - 1e-3)
 
 
-def _draw_from_nucleus(weights: Row, ids: Ids, top_p: float, u: float) -> int:
-    """From the smallest set of largest weights that together weigh at least top_p of all these."""
-    if top_p < 1.0:
-        descending = np.cumsum(np.sort(weights)[::-1], dtype=np.float64)
-        count = int(np.searchsorted(descending, top_p * weights.sum(dtype=np.float64))) + 1
-        kept = largest(weights, np.arange(len(ids)), count)
-        weights, ids = weights[kept], ids[kept]
+def _draw_from_nucleus(weights: Row, ids: Ids, needed: float, u: float) -> int:
+    """From the smallest set of largest weights that together weigh at least `needed`."""
+    descending = np.cumsum(np.sort(weights)[::-1], dtype=np.float64)
+    kept = largest(weights, np.arange(len(ids)), int(np.searchsorted(descending, needed)) + 1)
+    weights, ids = weights[kept], ids[kept]
     return int(ids[_pick(np.cumsum(weights, dtype=np.float64), u)])
 
 
@@ -108,7 +109,17 @@ def _draw_by_attempts(weights: Row, total: float, sequence: Sequence, u: float) 
         if _is_in_nucleus(weights, token, params.top_p * total):
             return token
         u = float(uniform(seed, position, attempt)[0])
-    return _draw_from_nucleus(weights, np.arange(len(weights)), params.top_p, u)
+    ids = _heaviest(weights, params.top_p * total)
+    return _draw_from_nucleus(weights[ids], ids, params.top_p * total, u)
+
+
+def _heaviest(weights: Row, needed: float) -> Ids:
+    """The tokens above some weight, few where few will do, that together weigh at least `needed`."""
+    for threshold in THRESHOLDS:
+        ids = np.flatnonzero(weights > threshold)
+        if weights[ids].sum(dtype=np.float64) >= needed:
+            break
+    return ids
 
 
 def _is_in_nucleus(weights: Row, token: int, needed: float) -> bool:

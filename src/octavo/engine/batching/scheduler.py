@@ -29,7 +29,7 @@ class Scheduler:
         self._slots = KvSlots(num_slots, composer.reusable, max_saved)
         self._waiting: deque[Sequence] = deque()
         self._running: list[Sequence] = []  # in order of admission
-        self._is_full = False  # the cache was: nothing is admitted until a running sequence has left
+        self._is_full = False  # the cache was: nothing is admitted until one has left
 
     @property
     def num_waiting(self) -> int:
@@ -53,7 +53,7 @@ class Scheduler:
         else:
             self._running.remove(sequence)
             self._slots.release(sequence)
-            self._is_full = False
+        self._is_full = False
 
     @property
     def last_admitted(self) -> Sequence:

@@ -31,7 +31,7 @@ class StepCosts(Protocol):
 
 
 class FreeSteps:
-    """Steps of a model that takes no time worth counting, such as a scripted one."""
+    """Steps of a model that takes no time worth counting, such as a scripted one. Nothing is to be weighed by them."""
 
     def seconds(self, num_tokens: NDArray[np.int64]) -> NDArray[np.float64]:
         return np.zeros(len(num_tokens))

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from octavo.engine.batching.rows import Row, exponentials
+from octavo.engine.batching.rows import Row, plain_exponentials
 from octavo.engine.batching.runner import ForwardBatch, KvCacheFull, RunnerLimits, Snapshot
 
 NextLogits = Callable[[tuple[int, ...]], NDArray[np.float32]]
@@ -63,7 +63,7 @@ class ScriptedRunner:
         del self._cache[slot][length:]
 
     def exponentials(self, row: Row, highest: float) -> float:
-        return exponentials(row, highest)
+        return plain_exponentials(row, highest)
 
     def close(self) -> None:
         self._cache = []

@@ -66,9 +66,9 @@ class LlamaRunner:
     def forward(self, batch: ForwardBatch) -> NDArray[np.float32]:
         started, cpu_started = perf_counter(), process_time()
         code = self._context.decode(batch.tokens, batch.positions, batch.slots, batch.wants_logits)
-        if self._governor is not None:
-            self._govern(self._governor, len(batch.tokens), perf_counter() - started, process_time() - cpu_started)
         if code == DECODED:
+            if self._governor is not None:
+                self._govern(self._governor, len(batch.tokens), perf_counter() - started, process_time() - cpu_started)
             return self._context.logits(int(batch.wants_logits.sum()))
         if code == NO_CACHE_SLOT:
             raise KvCacheFull

@@ -14,7 +14,7 @@ CONTROL = binding.ATTR_CONTROL | binding.ATTR_UNKNOWN
 
 def load_model(path: Path, *, use_extra_buffers: bool, on_progress: Callable[[float], None]) -> binding.Model:
     """Raises ModelLoadError, saying what is wrong with the file as far as it can be told."""
-    _check_file(path)
+    check_file(path)
     try:
         model = binding.Model(path, use_extra_buffers=use_extra_buffers, on_progress=on_progress)
     except OSError as error:
@@ -24,7 +24,7 @@ def load_model(path: Path, *, use_extra_buffers: bool, on_progress: Callable[[fl
     return model
 
 
-def _check_file(path: Path) -> None:
+def check_file(path: Path) -> None:
     try:
         with path.open("rb") as file:
             magic = file.read(4)
