@@ -94,7 +94,7 @@ class Settings(BaseModel):
         metavar="SIZE",
     )
     speculation: bool = _option(
-        True, "Check several guessed tokens in a step where that is faster; the answers stay the same.", panel=MODEL
+        True, "Check several guessed tokens in a step where that is faster; each is drawn as without.", panel=MODEL
     )
     deterministic: bool = _option(
         False, "The same request gives the same bits, whatever else runs; costs throughput.", panel=MODEL

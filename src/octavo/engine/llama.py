@@ -48,14 +48,14 @@ def load_llama(spec: LlamaSpec, on_progress: Callable[[float], None]) -> Batchin
         watch.lap("rest of digest and vocabulary")
     finally:
         beside.shutdown(wait=False, cancel_futures=True)  # who cannot be served is told so at once
+    max_saved = _max_saved(spec, here, cache, model)
     info = EngineInfo(
         context_length=runner.limits.context_length,
         num_slots=settings.num_slots,
         chat_template=model.chat_template,
         fingerprint=fingerprint,
-        description=(*_describe(spec, here, cache, settings, model), f"loaded in: {watch}"),
+        description=(*_describe(spec, here, cache, settings, model, max_saved), f"loaded in: {watch}"),
     )
-    max_saved = _max_saved(spec, here, cache, model)
     return BatchingEngine(runner, composer, tokenizer.result(), info, max_saved=max_saved)
 
 
@@ -141,7 +141,12 @@ def _digest(path: Path) -> bytes:
 
 
 def _describe(
-    spec: LlamaSpec, here: Machine, cache: CacheTypes, settings: ContextSettings, model: binding.Model
+    spec: LlamaSpec,
+    here: Machine,
+    cache: CacheTypes,
+    settings: ContextSettings,
+    model: binding.Model,
+    max_saved: int,
 ) -> tuple[str, ...]:
     repacking = "on" if spec.use_extra_buffers else "off: the process died while it loaded the model with it"
     return (
@@ -154,7 +159,7 @@ def _describe(
         f"{'' if spec.deterministic else ', fewer while others take their processors and fewer are faster'}",
         f"context: {settings.context_length} tokens in each of {settings.num_slots} slots",
         f"token budget: {settings.max_batch_tokens} a step",
-        f"prefix cache: {_max_saved(spec, here, cache, model)} tokens in the host's memory beside those in the slots",
+        f"prefix cache: {max_saved} tokens in the host's memory beside those in the slots",
         f"speculation: {'on, where it pays' if spec.speculation and not spec.deterministic else 'off'}",
         f"deterministic: {'on, one sequence a step' if spec.deterministic else 'off'}",
     )
