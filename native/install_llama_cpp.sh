@@ -45,7 +45,7 @@ patch_sources() {
     "$venv/bin/pip" install --quiet --no-deps --target "$1/tools" patch-ng==1.19.1
     PYTHONPATH=$1/tools "$venv/bin/python" -m patch_ng --strip 1 --directory "$1/source/vendor/llama.cpp" \
         "$here/llama_cpp.patch"
-    cp "$here"/interleaved_quants.* "$1/source/vendor/llama.cpp/ggml/src/ggml-cpu/"
+    cp "$here"/*.cpp "$here"/interleaved_quants.h "$here"/grouped_attention.h "$1/source/vendor/llama.cpp/ggml/src/ggml-cpu/"
 }
 
 if ! compgen -G "$wheels/llama_cpp_python-$version-*.whl" >/dev/null; then

@@ -20,6 +20,7 @@
 #include "ggml-cpu-impl.h"
 #include "ggml-cpu.h"
 #include "ggml-impl.h"
+#include "grouped_attention.h"
 #include "traits.h"
 
 #include <algorithm>
@@ -405,9 +406,10 @@ class ExtraBufferType final : public ggml::cpu::extra_buffer_type {
         return in_reach && activations->type == GGML_TYPE_F32;
     }
 
+    /* ggml asks here for each operation, also for those that have nothing to do with this type of buffer. */
     ggml::cpu::tensor_traits *get_tensor_traits(const ggml_tensor *op) override {
         const bool is_product = op->op == GGML_OP_MUL_MAT && is_ours(op->src[0]);
-        return is_product ? static_cast<Layout *>(op->src[0]->extra) : nullptr;
+        return is_product ? static_cast<Layout *>(op->src[0]->extra) : octavo_attention_for(op);
     }
 };
 

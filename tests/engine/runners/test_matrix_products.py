@@ -19,6 +19,8 @@ from octavo.engine.runners.llama_cpp import binding
 from octavo.engine.runners.llama_cpp.binding import ContextSettings
 from octavo.engine.runners.llama_cpp.model import load_model
 
+from .own_kernels import skip_without_own_kernels
+
 Logits = NDArray[np.float32]
 
 TYPES = (GGMLQuantizationType.Q4_1, GGMLQuantizationType.Q5_0, GGMLQuantizationType.Q5_1)
@@ -113,8 +115,7 @@ def test_both_layouts_agree(model: TinyModel) -> None:
 
 def test_a_token_has_the_same_bits_alone_and_in_every_batch(model: TinyModel) -> None:
     """Promised of our own layout, which other processors do not have."""
-    if "AVX2 = 1" not in binding.system_info() or "AMX" in binding.system_info():
-        pytest.skip("built for a processor whose products are llama.cpp's own")
+    skip_without_own_kernels()
     with context_of(model) as context:
         alone = np.concatenate([decode(context, (token,)) for token in TOKENS])
         for count in NUM_TOKENS:
