@@ -1,10 +1,10 @@
 """Events to answers and chunks."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
+from msgspec.structs import replace
 
 from octavo.api.assemble import AnswerAssembler, AnswerHead, AnswerShape, ChatShape, ChunkAssembler, CompletionShape
 from octavo.api.calls import FunctionCallForm, ToolCallsForm
@@ -65,6 +65,16 @@ def test_a_stream_adds_up_to_the_whole_answer(name: str, events: list[TextEvent]
     *streamed, last = chunks(events, shape)
     assert folded([*streamed, "[DONE]"]) == folded_whole(whole)
     assert last["usage"] == whole["usage"]
+
+
+@pytest.mark.parametrize("name", SHAPES)
+@given(events=answers())
+def test_a_chunk_that_only_adds_text_is_the_one_that_the_shape_makes_of_its_event(
+    name: str, events: list[TextEvent]
+) -> None:
+    shape = SHAPES[name]
+    for event in filter(lambda event: event.is_only_text, events):
+        assert shape.chunk_choices(event, is_first=False) == [shape.text_choice(event.index, event.text)]
 
 
 def test_usage_is_null_in_the_chunks_before_the_one_that_tells_it_and_absent_where_it_is_not_asked_for() -> None:

@@ -3,6 +3,8 @@
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from octavo.api.event_bytes import ChunkEvents, sse_event
 
@@ -17,3 +19,10 @@ def test_an_event_is_one_line_for_clients_that_split_lines_as_python_does(charac
         line, *rest = event.decode().splitlines()
         assert rest == [""]
         assert json.loads(line.removeprefix("data: ")) == data
+
+
+@given(model=st.text(), text=st.text())
+def test_an_event_made_from_its_text_alone_has_the_bytes_of_one_made_from_its_choice(model: str, text: str) -> None:
+    events = ChunkEvents({"model": model, "empty": ""})
+    make = events.text_events({"delta": {"content": ""}, "finish_reason": None})
+    assert make(text) == events.event({"delta": {"content": text}, "finish_reason": None})

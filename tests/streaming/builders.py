@@ -1,8 +1,10 @@
 """Choices of invented tokens: one for each byte, and more that split characters, hold markers or have no text."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
+
+from msgspec.structs import replace
 
 from octavo.core.channels import PLAIN, Channel, ChannelFormat
 from octavo.core.output import FinishReason, LogprobEntry, TextEvent, TokenChunk, TokenLogprob

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from octavo.core.channels import Channel
 from octavo.core.output import FinishReason, TextEvent, TokenChunk
@@ -225,7 +226,7 @@ def test_any_chunking_gives_the_same_event(text: str, use: ToolUse, data: st.Dat
         start = cut
     together = TextEvent.joined(made)
     single = whole(text, use)
-    assert replace(together, tool_calls=()) == replace(single, tool_calls=())
+    assert structs.replace(together, tool_calls=()) == structs.replace(single, tool_calls=())
     assert joined_calls(together.tool_calls) == joined_calls(single.tool_calls)
 
 

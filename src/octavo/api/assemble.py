@@ -4,6 +4,7 @@ The models in `octavo.api.schemas` document these shapes; what is sent is encode
 takes a small part of the time and happens for every token.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -31,6 +32,10 @@ class AnswerShape(Protocol):
         """The choices of the chunks that an event becomes, one a chunk. is_first: of the event's choice."""
         ...
 
+    def text_choice(self, index: int, text: str) -> WireData:
+        """The choice of the chunk that an event becomes which is not the first and only has text."""
+        ...
+
 
 class CompletionShape:
     id_prefix = "cmpl-"
@@ -49,13 +54,11 @@ class CompletionShape:
             return []
         return [self._choice(event, logprobs)]
 
+    def text_choice(self, index: int, text: str) -> WireData:
+        return _completion(index, text)
+
     def _choice(self, event: TextEvent, logprobs: WireData | None) -> WireData:
-        return {
-            "index": event.index,
-            "text": event.text,
-            "logprobs": logprobs,
-            "finish_reason": event.finish_reason,
-        }
+        return _completion(event.index, event.text, logprobs, event.finish_reason)
 
 
 class ChatShape:
@@ -91,6 +94,9 @@ class ChatShape:
             choices.append(_delta(event.index, {}, finish_reason=self._reason(event)))
         return choices
 
+    def text_choice(self, index: int, text: str) -> WireData:
+        return _delta(index, {"content": text})
+
     def _message(self, whole: TextEvent) -> WireData:
         calls = joined_calls(whole.tool_calls)
         return {
@@ -107,6 +113,12 @@ class ChatShape:
 def _reasoning(text: str) -> WireData:
     """Under both names that clients look for."""
     return {"reasoning_content": text, "reasoning": text}
+
+
+def _completion(
+    index: int, text: str, logprobs: WireData | None = None, finish_reason: FinishReason | None = None
+) -> WireData:
+    return {"index": index, "text": text, "logprobs": logprobs, "finish_reason": finish_reason}
 
 
 def _delta(
@@ -143,15 +155,17 @@ class ChunkAssembler:
         self._shape = shape
         self._counter = counter
         self._includes_usage = includes_usage
-        self._begun: set[int] = set()
+        self._text_events: dict[int, Callable[[str], bytes]] = {}  # of the choices that have begun
 
     def push(self, event: TextEvent) -> bytes:
         """The chunks that an event becomes: any number, also none."""
         self._counter.push(event)
-        is_first = event.index not in self._begun
-        if is_first:
-            self._begun.add(event.index)
-        choices = self._shape.chunk_choices(event, is_first=is_first)
+        text_event = self._text_events.get(event.index)
+        if text_event is not None and event.is_only_text:  # nearly all: encoding the rest anew would take twice as long
+            return text_event(event.text)
+        if text_event is None:
+            self._text_events[event.index] = self._events.text_events(self._shape.text_choice(event.index, ""))
+        choices = self._shape.chunk_choices(event, is_first=text_event is None)
         return b"".join([self._events.event(choice) for choice in choices])
 
     def flush(self) -> bytes:

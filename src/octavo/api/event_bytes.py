@@ -1,5 +1,6 @@
 """Server-sent events as bytes."""
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -25,6 +26,11 @@ class ChunkEvents:
 
     def event(self, choice: WireData) -> bytes:
         return b'data: %b,"choices":[%b]}\n\n' % (self._head, _on_one_line(_encode(choice)))
+
+    def text_events(self, choice: WireData) -> Callable[[str], bytes]:
+        """What makes the events that are `choice`'s but for the text, which is the last empty string in it."""
+        before, _, after = self.event(choice).rpartition(b'""')
+        return lambda text: b"".join((before, _on_one_line(_encode(text)), after))
 
 
 def _on_one_line(json: bytes) -> bytes:

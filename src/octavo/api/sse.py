@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 from starlette.responses import Response
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from octavo.api.assemble import ChunkAssembler
 from octavo.api.disconnect import until_disconnect
@@ -46,9 +46,10 @@ class StreamedAnswer(Response):
             first = await anext(self._events)
             await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
             try:
-                await self._send(first, send)
+                await send(_part(self._bytes(first)))
                 async for event in self._events:
-                    await self._send(event, send)
+                    if chunks := self._bytes(event):
+                        await send(_part(chunks))
                 ending = self._assembler.flush() + DONE
             except OctavoError as error:
                 ending = self._error(error)
@@ -57,12 +58,15 @@ class StreamedAnswer(Response):
                 ending = self._error(internal_error())
             await send({"type": "http.response.body", "body": ending, "more_body": False})
 
-    async def _send(self, event: TextEvent, send: Send) -> None:
+    def _bytes(self, event: TextEvent) -> bytes:
+        """Its chunks: none for an event without text between two that have some."""
         self._record.count(event)
-        chunks = self._assembler.push(event)
-        if chunks:  # there is none for an event without text, between two that have some
-            await send({"type": "http.response.body", "body": chunks, "more_body": True})
+        return self._assembler.push(event)
 
     def _error(self, error: OctavoError) -> bytes:
         self._record.status = kind_of(error).status
         return sse_event(error_body(error))
+
+
+def _part(body: bytes) -> Message:
+    return {"type": "http.response.body", "body": body, "more_body": True}

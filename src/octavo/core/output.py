@@ -1,8 +1,14 @@
-"""What comes back from an engine, as tokens, and what the streaming layer makes of it, as text."""
+"""What comes back from an engine, as tokens, and what the streaming layer makes of it, as text.
+
+What is made for every token is a msgspec structure: a frozen dataclass takes several times as long to make and to read
+from a frame. None of it can be part of a reference cycle, so the garbage collector need not look at it.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+
+import msgspec
 
 from octavo.core.tools import ToolCallDelta
 
@@ -18,8 +24,7 @@ class FinishReason(StrEnum):
     CANCELLED = "cancelled"
 
 
-@dataclass(frozen=True, slots=True)
-class TokenLogprob:
+class TokenLogprob(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """How probable the model found a token: natural logarithms of its own softmax, before anything of the sampler.
 
     top: (token id, log-probability) of the most probable tokens in its place, most probable first, ties by id; as many
@@ -31,8 +36,7 @@ class TokenLogprob:
     top: tuple[tuple[int, float], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class TokenChunk:
+class TokenChunk(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """New tokens of one sequence, in order. The last chunk of a sequence, and only that one, has a finish_reason.
 
     tokens: with the end-of-generation or stop token that ended the sequence.
@@ -52,16 +56,15 @@ class TokenChunk:
     def joined(cls, chunks: Sequence["TokenChunk"]) -> "TokenChunk":
         """Some chunks of a sequence, in order, as one."""
         return cls(
-            tokens=tuple(token for chunk in chunks for token in chunk.tokens),
+            tokens=tuple([token for chunk in chunks for token in chunk.tokens]),
             finish_reason=chunks[-1].finish_reason,
-            logprobs=tuple(logprob for chunk in chunks for logprob in chunk.logprobs),
-            prompt_logprobs=tuple(logprob for chunk in chunks for logprob in chunk.prompt_logprobs),
-            num_cached=sum(chunk.num_cached for chunk in chunks),
+            logprobs=tuple([logprob for chunk in chunks for logprob in chunk.logprobs]),
+            prompt_logprobs=tuple([logprob for chunk in chunks for logprob in chunk.prompt_logprobs]),
+            num_cached=sum([chunk.num_cached for chunk in chunks]),
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Alternative:
+class Alternative(msgspec.Struct, frozen=True, gc=False):
     """A token that could have stood in a place. token, bytes: as in LogprobEntry."""
 
     token: str
@@ -69,8 +72,7 @@ class Alternative:
     logprob: float
 
 
-@dataclass(frozen=True, slots=True)
-class LogprobEntry:
+class LogprobEntry(msgspec.Struct, frozen=True, gc=False):
     r"""A token as a reader sees it, with its log-probability.
 
     token: its text; bytes that are no UTF-8 by themselves are written as in \xe2\x80, and a token without text of its
@@ -88,8 +90,7 @@ class LogprobEntry:
     offset: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TextEvent:
+class TextEvent(msgspec.Struct, frozen=True, gc=False):
     """New text of one choice. The last event of a choice, and only that one, has a finish_reason.
 
     text: whole characters; the texts of a choice's events, joined, are its answer. May be empty in the last event.
@@ -110,6 +111,11 @@ class TextEvent:
     num_cached: int = 0
     logprob_sum: float = 0.0
     tool_calls: tuple[ToolCallDelta, ...] = ()
+
+    @property
+    def is_only_text(self) -> bool:
+        """Whether there is text and, but for counts, nothing else."""
+        return bool(self.text) and not (self.finish_reason or self.reasoning or self.entries or self.tool_calls)
 
     @classmethod
     def joined(cls, events: Sequence["TextEvent"]) -> "TextEvent":

@@ -2,8 +2,9 @@
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from dataclasses import replace
 from math import inf
+
+from msgspec.structs import replace
 
 from octavo.core.output import TextEvent
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from octavo.core.messages import Message, Role
 from octavo.core.tools import Tool, ToolCall
@@ -42,7 +43,7 @@ def test_calls_are_told_and_the_rest_is_answer_or_reasoning(sample: Sample, has_
 def test_any_split_gives_the_same_event(sample: Sample, cuts: list[int], has_controls: bool) -> None:
     whole = run_in_channels(sample, has_controls=has_controls)
     split = run_in_channels(sample, cuts=cuts, has_controls=has_controls)
-    assert replace(split, num_tokens=0) == replace(whole, num_tokens=0)
+    assert structs.replace(split, num_tokens=0) == structs.replace(whole, num_tokens=0)
 
 
 @given(samples.filter(lambda sample: sample.format != "gemma-4"), st.integers(0, 400))
