@@ -1,9 +1,10 @@
 """How the engine's threads should wait for each other: decoding alone, and beside processes that never rest.
 
-    python -m benchmarks.threads --spins 0 1000 100000 default --threads 1 2 --streams 1 8 32
+    python -m benchmarks.threads --spins 0 1000 100000 default --threads 1 2 chosen --streams 1 8 32
 
 libgomp reads GOMP_SPINCOUNT when it is loaded: how often a thread looks for the others at a barrier before it lets the
-kernel wake it. So each setting is measured in a process of its own, and they take turns, `--rounds` times. The table
+kernel wake it. So each setting is measured in a process of its own, and they take turns, `--rounds` times. "chosen"
+threads are those of a server: as many as are fastest at start, and fewer while that is faster. The table
 has the medians: tokens/s alone, and the share of it that is left beside one and two such processes. By its share, a
 thread beside one of two processors' hogs would keep half of its processor. Nothing else may run.
 """
@@ -25,22 +26,28 @@ from time import perf_counter
 import numpy as np
 
 from octavo.cli.demo import find_demo_model
+from octavo.engine.batching.runner import LONE_CHUNK, ForwardBatch
+from octavo.engine.batching.step_costs import MeasuredSteps
 from octavo.engine.runners.llama_cpp import binding
+from octavo.engine.runners.llama_cpp.context import LlamaRunner
 from octavo.engine.runners.llama_cpp.machine import Machine, preferred_cache_types
 from octavo.engine.runners.llama_cpp.model import load_model
 
 CONTEXT_LENGTH = 1024
 WARM_UP_STEPS = 4
+WARM_UP_SECONDS = 6.0
+"""Where threads are chosen: until one less has been tried, and perhaps one more."""
 HOGS = (0, 1, 2)
 DEFAULT = "default"
+CHOSEN = "chosen"
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """spins: of GOMP_SPINCOUNT; "default" leaves it to the library."""
+    """spins: of GOMP_SPINCOUNT; "default" leaves it to the library. threads: a number, or "chosen"."""
 
     spins: str
-    threads: int
+    threads: str
 
     @property
     def environment(self) -> dict[str, str]:
@@ -53,7 +60,7 @@ Rates = dict[str, float]
 
 
 def measure_in_child(setting: Setting, options: argparse.Namespace) -> Rates:
-    command = [sys.executable, "-m", "benchmarks.threads", "--child", str(setting.threads)]
+    command = [sys.executable, "-m", "benchmarks.threads", "--child", setting.threads]
     command += ["--seconds", str(options.seconds), "--streams", *map(str, options.streams)]
     command += ["--model", str(options.model)] if options.model else []
     done = subprocess.run(command, env=setting.environment, stdout=subprocess.PIPE, check=True)
@@ -61,13 +68,12 @@ def measure_in_child(setting: Setting, options: argparse.Namespace) -> Rates:
     return rates
 
 
-def measure(path: Path, threads: int, streams: list[int], seconds: float) -> Rates:
+def measure(path: Path, threads: str, streams: list[int], seconds: float) -> Rates:
     """In this process, and in its main thread: the only one in which OpenMP's threads wait well."""
     binding.initialize()
-    model = load_model(path, use_extra_buffers=True, on_progress=lambda _: None)
     rates = {}
     for number in streams:
-        decoder = Decoder(model, number, threads)
+        decoder = Decoder(path, number, threads)
         for num_hogs in HOGS:
             with hogs(num_hogs):
                 rates[f"{number}/{num_hogs}"] = decoder.tokens_per_second(seconds)
@@ -78,37 +84,66 @@ def measure(path: Path, threads: int, streams: list[int], seconds: float) -> Rat
 class Decoder:
     """Decodes one token of each sequence a step, from the first on."""
 
-    def __init__(self, model: binding.Model, num_streams: int, threads: int) -> None:
-        cache = preferred_cache_types(Machine.detect())[0]
-        settings = binding.ContextSettings(CONTEXT_LENGTH, num_streams, threads, num_streams, cache.keys, cache.values)
-        self._context = binding.Context(model, settings)
+    def __init__(self, path: Path, num_streams: int, threads: str) -> None:
+        here = Machine.detect()
+        self._runner = create_runner(path, num_streams, here.num_cores if threads == CHOSEN else int(threads))
         self._tokens = np.arange(100, 100 + num_streams, dtype=np.int32)
-        self._sequences = np.arange(num_streams, dtype=np.int32)
+        self._slots = np.arange(num_streams, dtype=np.int32)
         self._position = 0
+        self._warm_up = 0.0
+        if threads == CHOSEN:
+            self._warm_up = WARM_UP_SECONDS
+            choose_threads(self._runner, here)
 
     def tokens_per_second(self, seconds: float) -> float:
         for _ in range(WARM_UP_STEPS):
             self._step()
-        started, num_steps = perf_counter(), 0
-        while perf_counter() - started < seconds:
-            self._step()
-            num_steps += 1
+        self._count_steps(self._warm_up)
+        started = perf_counter()
+        num_steps = self._count_steps(seconds)
         return num_steps * len(self._tokens) / (perf_counter() - started)
+
+    def _count_steps(self, seconds: float) -> int:
+        """As many as begin in so many seconds."""
+        until, number = perf_counter() + seconds, 0
+        while perf_counter() < until:
+            self._step()
+            number += 1
+        return number
 
     def _step(self) -> None:
         if self._position == CONTEXT_LENGTH:
-            for sequence in self._sequences.tolist():
-                self._context.remove(sequence, 0)
+            for slot in self._slots.tolist():
+                self._runner.truncate(slot, 0)
             self._position = 0
         positions = np.full(len(self._tokens), self._position, np.int32)
-        code = self._context.decode(self._tokens, positions, self._sequences, np.ones(len(self._tokens), np.bool_))
-        if code != 0:
-            raise SystemExit(f"llama.cpp failed (code {code})")
-        self._context.logits(len(self._tokens))
+        wants_logits = np.ones(len(self._tokens), np.bool_)
+        self._runner.forward(ForwardBatch(self._tokens, positions, self._slots, wants_logits))
         self._position += 1
 
     def close(self) -> None:
-        self._context.close()
+        self._runner.close()
+
+
+def create_runner(path: Path, num_slots: int, num_threads: int) -> LlamaRunner:
+    cache = preferred_cache_types(Machine.detect())[0]
+    settings = binding.ContextSettings(
+        context_length=CONTEXT_LENGTH,
+        num_slots=num_slots,
+        num_threads=num_threads,
+        max_batch_tokens=max(num_slots, LONE_CHUNK),
+        cache_type_k=cache.keys,
+        cache_type_v=cache.values,
+    )
+    return LlamaRunner.create(load_model(path, use_extra_buffers=True, on_progress=lambda _: None), settings)
+
+
+def choose_threads(runner: LlamaRunner, here: Machine) -> None:
+    """As a server does."""
+    runner.self_test()
+    threads = runner.choose_threads(here.thread_candidates)
+    runner.use_threads(threads.at_first)
+    runner.govern_threads(threads, MeasuredSteps.measure(runner))
 
 
 @contextmanager
@@ -125,11 +160,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", type=Path, help="a .gguf file (default: the demo model)")
     parser.add_argument("--spins", nargs="+", default=["0", "100", "1000", "10000", "100000", DEFAULT])
-    parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
+    parser.add_argument("--threads", nargs="+", default=["1", "2", CHOSEN], help='numbers, or "chosen"')
     parser.add_argument("--streams", nargs="+", type=int, default=[1, 8, 32])
     parser.add_argument("--seconds", type=float, default=2.0, help="of each measurement")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--child", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--child", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
         path = options.model or find_demo_model()

@@ -119,6 +119,8 @@ def test_the_name_of_a_log_level_may_be_in_any_case() -> None:
         ("", {}, {"scripted_text": "x"}, "The llama engine has no --scripted-text."),
         ("threads = 2", {}, {"engine": "scripted"}, "The scripted engine has no --threads."),
         ("deterministic = true", {}, {"engine": "scripted"}, "The scripted engine has no --deterministic."),
+        ("draft = 'a.gguf'", {}, {"engine": "scripted"}, "The scripted engine has no --draft."),
+        ("speculation = false", {}, {"draft": "a.gguf"}, "A --draft model is of no use with --no-speculation"),
         ("prt = 1\nhots = 2", {}, {}, "Unknown settings in octavo.toml: prt, hots."),
         ("config = 'x'", {}, {}, "Unknown settings in octavo.toml: config."),
         ("port = ", {}, {}, "The settings file octavo.toml is not TOML:"),

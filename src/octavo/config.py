@@ -33,7 +33,7 @@ MAX_SLOTS = 256
 MAX_CONTEXT = 2**22
 """Times MAX_SLOTS, this still fits llama.cpp's 32-bit cell count."""
 LLAMA_ONLY = frozenset(
-    {"threads", "token_budget", "cache_type_k", "cache_type_v", "prefix_cache", "speculation", "deterministic"}
+    {"threads", "token_budget", "cache_type_k", "cache_type_v", "prefix_cache", "speculation", "draft", "deterministic"}
 )
 
 SERVER = "Server"
@@ -95,6 +95,13 @@ class Settings(BaseModel):
     )
     speculation: bool = _option(
         True, "Check several guessed tokens in a step where that is faster; each is drawn as without.", panel=MODEL
+    )
+    draft: str | None = _option(
+        None,
+        "A .gguf file of a smaller model with the same vocabulary: it guesses too, where that is faster.",
+        panel=MODEL,
+        metavar="GGUF",
+        min_length=1,
     )
     deterministic: bool = _option(
         False, "The same request gives the same bits, whatever else runs; costs throughput.", panel=MODEL
@@ -221,6 +228,8 @@ class Settings(BaseModel):
         if others:
             names = ", ".join(sorted(map(flag_of, others)))
             raise ValueError(f"The {self.engine} engine has no {names}.")
+        if self.draft is not None and not self.speculation:
+            raise ValueError("A --draft model is of no use with --no-speculation; give only one of the two.")
         return self
 
     def _is_of_other_engine(self, name: str) -> bool:

@@ -71,6 +71,18 @@ def test_what_is_set_of_the_llama_engine_is_passed_on() -> None:
     )
 
 
+def test_a_draft_model_is_found_from_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "small.gguf").touch()
+    monkeypatch.chdir(tmp_path)
+
+    assert llama_spec(Settings(draft="small.gguf"), Path("/m.gguf")).draft == str(tmp_path / "small.gguf")
+
+
+def test_a_missing_draft_model_is_an_error_that_names_it() -> None:
+    with pytest.raises(ConfigError, match=r"^--draft 'small\.gguf': there is no such file\.$"):
+        llama_spec(Settings(draft="small.gguf"), Path("/m.gguf"))
+
+
 def test_every_limit_can_be_set() -> None:
     values = {field.name: number for number, field in enumerate(fields(Limits), 2)}
 

@@ -48,7 +48,16 @@ def _serve(settings: Settings) -> None:
 
 @app.command("doctor")
 @takes_settings(
-    "models", "ctx", "slots", "threads", "cache_type_k", "cache_type_v", "prefix_cache", "deterministic", "config"
+    "models",
+    "ctx",
+    "slots",
+    "threads",
+    "cache_type_k",
+    "cache_type_v",
+    "prefix_cache",
+    "draft",
+    "deterministic",
+    "config",
 )
 def _doctor(settings: Settings) -> None:
     """Say what this machine has, what was chosen for it and why, and whether the engine passes its self-test."""

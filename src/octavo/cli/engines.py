@@ -17,12 +17,7 @@ def model_file(settings: Settings) -> Path | None:
         return None
     if not settings.models:
         return find_demo_model()
-    path = Path(settings.models[0]).expanduser().absolute()
-    if path.is_dir():
-        raise ConfigError(f"MODEL {settings.models[0]!r} is a folder; this version serves .gguf files.")
-    if not path.is_file():
-        raise ConfigError(f"MODEL {settings.models[0]!r}: there is no such file.")
-    return path
+    return _existing_file("MODEL", settings.models[0])
 
 
 def build_engine(settings: Settings, file: Path | None) -> WorkerEngine:
@@ -33,6 +28,7 @@ def build_engine(settings: Settings, file: Path | None) -> WorkerEngine:
 
 
 def llama_spec(settings: Settings, file: Path) -> LlamaSpec:
+    """Raises ConfigError where the draft model's file is missing."""
     return LlamaSpec(
         path=str(file),
         context_length=settings.ctx,
@@ -43,6 +39,7 @@ def llama_spec(settings: Settings, file: Path) -> LlamaSpec:
         cache_type_v=settings.cache_type_v,
         prefix_cache=None if settings.prefix_cache is None else int(settings.prefix_cache),
         speculation=settings.speculation,
+        draft=None if settings.draft is None else str(_existing_file("--draft", settings.draft)),
         deterministic=settings.deterministic,
     )
 
@@ -59,3 +56,12 @@ def scripted_spec(settings: Settings) -> EngineSpec:
     )
     sizes = {"context_length": settings.ctx, "num_slots": settings.slots}
     return msgspec.structs.replace(spec, **{name: size for name, size in sizes.items() if size is not None})
+
+
+def _existing_file(option: str, given: str) -> Path:
+    path = Path(given).expanduser().absolute()
+    if path.is_dir():
+        raise ConfigError(f"{option} {given!r} is a folder; this version serves .gguf files.")
+    if not path.is_file():
+        raise ConfigError(f"{option} {given!r}: there is no such file.")
+    return path

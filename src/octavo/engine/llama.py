@@ -1,6 +1,7 @@
 """The llama engine: the batching engine over llama.cpp, with what a spec leaves open chosen for this machine."""
 
 import hashlib
+import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
@@ -11,16 +12,19 @@ import msgspec
 
 from octavo.engine.base import EngineInfo
 from octavo.engine.batching.composer import Composer, LoneSteps, MixedSteps
-from octavo.engine.batching.drafts import PromptLookup
+from octavo.engine.batching.draft_model import DraftModel
+from octavo.engine.batching.drafts import ForcedTokens, PromptLookup
 from octavo.engine.batching.engine import BatchingEngine
 from octavo.engine.batching.runner import LONE_CHUNK
-from octavo.engine.batching.speculation import NO_DRAFTING, Speculation
+from octavo.engine.batching.speculation import Speculation
 from octavo.engine.batching.step_costs import MeasuredSteps
 from octavo.engine.runners.llama_cpp import binding, machine
 from octavo.engine.runners.llama_cpp.binding import ContextSettings
 from octavo.engine.runners.llama_cpp.context import LlamaRunner
 from octavo.engine.runners.llama_cpp.machine import CacheTypes, Machine
 from octavo.engine.runners.llama_cpp.model import LlamaTokenizer, check_file, load_model
+from octavo.engine.runners.llama_cpp.thread_choice import ThreadChoice
+from octavo.engine.runners.llama_cpp.waiting import describe_waiting
 from octavo.engine.specs import LlamaSpec
 from octavo.engine.stopwatch import Stopwatch
 from octavo.errors import ModelLoadError
@@ -35,14 +39,18 @@ def load_llama(spec: LlamaSpec, on_progress: Callable[[float], None]) -> Batchin
     try:
         digest = beside.submit(_digest, path)  # reading the file once more takes as long as loading it
         model = load_model(path, use_extra_buffers=spec.use_extra_buffers, on_progress=on_progress)
+        draft = _load_draft(spec, model)
         watch.lap("weights")
         tokenizer = beside.submit(LlamaTokenizer, model)
-        runner, settings, cache = _create_runner(spec, here, model)
+        runner, settings, cache = _create_runner(spec, here, model, draft)
         watch.lap("KV cache")
         runner.self_test()
         watch.lap("self-test")
+        threads = _choose_threads(spec, here, runner)
+        watch.lap("threads")
         spec = _without_the_impossible(spec, runner)
-        composer = _create_composer(spec, runner)
+        draft_model = _create_draft_model(spec, here, draft, settings, threads) if draft is not None else None
+        composer = _create_composer(spec, runner, draft_model, threads)
         watch.lap("costs of steps")
         fingerprint = _fingerprint(digest.result(), spec, settings)
         watch.lap("rest of digest and vocabulary")
@@ -54,7 +62,7 @@ def load_llama(spec: LlamaSpec, on_progress: Callable[[float], None]) -> Batchin
         num_slots=settings.num_slots,
         chat_template=model.chat_template,
         fingerprint=fingerprint,
-        description=(*_describe(spec, here, cache, settings, model, max_saved), f"loaded in: {watch}"),
+        description=(*_describe(spec, here, cache, settings, model, max_saved, threads, draft), f"loaded in: {watch}"),
     )
     return BatchingEngine(runner, composer, tokenizer.result(), info, max_saved=max_saved)
 
@@ -64,21 +72,78 @@ def _without_the_impossible(spec: LlamaSpec, runner: LlamaRunner) -> LlamaSpec:
     return spec if runner.limits.can_share else msgspec.structs.replace(spec, prefix_cache=0, speculation=False)
 
 
-def _create_composer(spec: LlamaSpec, runner: LlamaRunner) -> Composer:
+def _choose_threads(spec: LlamaSpec, here: Machine, runner: LlamaRunner) -> ThreadChoice:
+    """Measured, unless they are given or numbers must have the same bits at each start."""
+    if spec.num_threads:
+        return ThreadChoice.fixed(spec.num_threads, "as configured")
+    if spec.deterministic:
+        return ThreadChoice.fixed(machine.choose_threads(here), "one per processor")
+    return runner.choose_threads(here.thread_candidates)
+
+
+def _load_draft(spec: LlamaSpec, model: binding.Model) -> binding.Model | None:
+    """What drafts for the model, where something is to and may. Raises ModelLoadError where it cannot."""
+    if spec.draft is None or not spec.speculation or spec.deterministic or not model.has_attention_only:
+        return None
+    path = Path(spec.draft)
+    draft = load_model(path, use_extra_buffers=spec.use_extra_buffers, on_progress=lambda fraction: None)
+    if not draft.has_attention_only:
+        raise ModelLoadError(f"{path.name}: a model of this kind cannot take drafts back, so it cannot draft.")
+    _check_vocabulary(path.name, draft, model)
+    return draft
+
+
+def _check_vocabulary(name: str, draft: binding.Model, model: binding.Model) -> None:
+    needed = f"{name}: a draft model needs the vocabulary of the model that it drafts for"
+    size = model.vocabulary_size
+    if draft.vocabulary_size != size:
+        raise ModelLoadError(f"{needed}; it has {draft.vocabulary_size} tokens, not {size}.")
+    pieces = (each.pieces(range(size), as_special=True) for each in (draft, model))
+    for token, (its, wanted) in enumerate(zip(*pieces, strict=True)):
+        if its != wanted:
+            raise ModelLoadError(f"{needed}; its token {token} is {its!r}, not {wanted!r}.")
+
+
+def _create_draft_model(
+    spec: LlamaSpec, here: Machine, draft: binding.Model, settings: ContextSettings, threads: ThreadChoice
+) -> DraftModel:
+    """As many slots of the same length as the model has, and as many threads."""
+    alike = msgspec.structs.replace(
+        spec,
+        context_length=settings.context_length,
+        num_slots=settings.num_slots,
+        num_threads=threads.num_threads,
+    )
+    runner, _, _ = _create_runner(alike, here, draft, None)
+    runner.self_test()
+    return DraftModel(runner, _measure(runner, threads))
+
+
+def _create_composer(
+    spec: LlamaSpec, runner: LlamaRunner, draft_model: DraftModel | None, threads: ThreadChoice
+) -> Composer:
     """Where numbers must have the same bits, nothing depends on a clock, not even the number of threads."""
     if spec.deterministic:
         return LoneSteps(runner.limits)
+    costs = _measure(runner, threads)
+    if not spec.speculation:
+        return MixedSteps(runner.limits, costs)
+    return MixedSteps(runner.limits, costs, Speculation((ForcedTokens(), PromptLookup()), costs, draft_model))
+
+
+def _measure(runner: LlamaRunner, threads: ThreadChoice) -> MeasuredSteps:
+    runner.use_threads(threads.at_first)
     costs = MeasuredSteps.measure(runner)
-    runner.govern_threads(copy(costs))  # as they are on this machine with nothing learned from others' work
-    return MixedSteps(runner.limits, costs, Speculation(PromptLookup(), costs) if spec.speculation else NO_DRAFTING)
+    runner.govern_threads(threads, copy(costs))  # as they are on this machine with nothing learned from others' work
+    return costs
 
 
 def _create_runner(
-    spec: LlamaSpec, here: Machine, model: binding.Model
+    spec: LlamaSpec, here: Machine, model: binding.Model, draft: binding.Model | None
 ) -> tuple[LlamaRunner, ContextSettings, CacheTypes]:
     """With the first cache types that llama.cpp takes for this model."""
     for cache in (preferred := _cache_types(spec, here)):
-        settings = _settings(spec, here, cache, model)
+        settings = _settings(spec, here, cache, model, draft)
         try:
             return LlamaRunner.create(model, settings), settings, cache
         except ModelLoadError:
@@ -98,9 +163,12 @@ def _cache_types(spec: LlamaSpec, here: Machine) -> tuple[CacheTypes, ...]:
     return (CacheTypes(keys, values, "as configured"),)
 
 
-def _settings(spec: LlamaSpec, here: Machine, cache: CacheTypes, model: binding.Model) -> ContextSettings:
+def _settings(
+    spec: LlamaSpec, here: Machine, cache: CacheTypes, model: binding.Model, draft: binding.Model | None
+) -> ContextSettings:
     context_length = spec.context_length or machine.choose_context_length(model.trained_context_length)
-    bytes_per_slot = context_length * cache.bytes_per_token(model.cache_width)
+    cache_width = model.cache_width + (draft.cache_width if draft is not None else 0)
+    bytes_per_slot = context_length * cache.bytes_per_token(cache_width)
     num_slots = spec.num_slots or machine.choose_slots(here, bytes_per_slot=bytes_per_slot)
     if num_slots > binding.MAX_SEQUENCES:
         raise ModelLoadError(f"llama.cpp takes at most {binding.MAX_SEQUENCES} slots, not {num_slots}.")
@@ -147,6 +215,8 @@ def _describe(
     settings: ContextSettings,
     model: binding.Model,
     max_saved: int,
+    threads: ThreadChoice,
+    draft: binding.Model | None,
 ) -> tuple[str, ...]:
     repacking = "on" if spec.use_extra_buffers else "off: the process died while it loaded the model with it"
     return (
@@ -155,11 +225,32 @@ def _describe(
         f"library: llama.cpp {binding.version()}: {binding.system_info()}",
         f"weight repacking: {repacking}",
         f"KV cache: keys {cache.keys}, values {cache.values} ({cache.reason})",
-        f"threads: {settings.num_threads} ({'as configured' if spec.num_threads else 'one per processor'})"
-        f"{'' if spec.deterministic else ', fewer while others take their processors and fewer are faster'}",
+        *_describe_threads(spec, threads),
         f"context: {settings.context_length} tokens in each of {settings.num_slots} slots",
         f"token budget: {settings.max_batch_tokens} a step",
         f"prefix cache: {max_saved} tokens in the host's memory beside those in the slots",
         f"speculation: {'on, where it pays' if spec.speculation and not spec.deterministic else 'off'}",
+        f"draft model: {_describe_draft(spec, draft)}",
         f"deterministic: {'on, one sequence a step' if spec.deterministic else 'off'}",
+    )
+
+
+def _describe_draft(spec: LlamaSpec, draft: binding.Model | None) -> str:
+    if draft is not None:
+        return f"{draft.description}, heard where it pays"
+    if spec.draft is None:
+        return "none"
+    return (
+        f"not loaded: nothing is drafted {'with --deterministic' if spec.deterministic else 'for this kind of model'}"
+    )
+
+
+def _describe_threads(spec: LlamaSpec, threads: ThreadChoice) -> tuple[str, ...]:
+    neighbours = "a thread less while others take processor time from the threads, where that is faster"
+    server = "no processor of its own; the engine counts it as a neighbour"
+    return (
+        f"threads: {threads.summary}",
+        f"waiting: {describe_waiting(os.environ, binding.system_info())}",
+        f"neighbours: {'as many threads whatever else runs' if spec.deterministic else neighbours}",
+        f"API process: {'no processor of its own' if spec.deterministic else server}",
     )

@@ -13,6 +13,7 @@ class LlamaSpec(msgspec.Struct, frozen=True, tag="llama"):
     token_budget: most tokens computed in one step.
     prefix_cache: bytes of the host's memory for the computed tokens of requests that have left their slots.
     speculation: guess tokens from what was there before and check them, where that is faster; none is drawn otherwise.
+    draft: the .gguf file of a smaller model with the same vocabulary, whose guesses are checked too.
     deterministic: the same request gives the same bits, whatever else runs; costs throughput.
     use_extra_buffers: let ggml repack weights for this processor (AMX among others); off is slower and safest.
     """
@@ -26,6 +27,7 @@ class LlamaSpec(msgspec.Struct, frozen=True, tag="llama"):
     token_budget: int = 512
     prefix_cache: int | None = None
     speculation: bool = True
+    draft: str | None = None
     deterministic: bool = False
     use_extra_buffers: bool = True
 

@@ -79,7 +79,7 @@ def runner_of(model: binding.Model, keys: str = "f16", values: str = "f16") -> I
     """Two slots over a model that outlives them."""
     context = binding.Context(model, ContextSettings(256, 2, 1, 64, keys, values))
     try:
-        yield LlamaRunner(model, context, RunnerLimits(2, 256, 64, model.vocabulary_size, max_logits=64), 1)
+        yield LlamaRunner(model, context, RunnerLimits(2, 256, 64, model.vocabulary_size, max_logits=64))
     finally:
         context.close()
 
@@ -199,13 +199,25 @@ def test_the_engine_says_what_was_chosen(engine: BatchingEngine) -> None:
         "weight repacking",
         "KV cache",
         "threads",
+        "waiting",
+        "neighbours",
+        "API process",
         "context",
         "token budget",
         "prefix cache",
         "speculation",
+        "draft model",
         "deterministic",
         "loaded in",
     ]
+
+
+def test_threads_that_are_given_and_those_of_a_deterministic_engine_are_not_measured(
+    load: Callable[..., BatchingEngine],
+) -> None:
+    num_processors = Machine.detect().num_cores
+    assert "threads: 3 (as configured)" in load(num_threads=3).info.description
+    assert f"threads: {num_processors} (one per processor)" in load(deterministic=True).info.description
 
 
 def test_the_fingerprint_changes_with_numeric_settings_and_only_then(

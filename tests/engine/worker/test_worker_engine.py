@@ -92,6 +92,12 @@ async def test_a_closed_stream_frees_its_place_in_the_child() -> None:
         assert await text(engine) == "abcdef"
 
 
+async def test_its_process_starts_no_threads_for_products_of_matrices(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
+    async with ready() as engine:
+        assert psutil.Process(engine.pid).environ()["OPENBLAS_NUM_THREADS"] == "1"
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 async def test_signals_to_the_whole_process_group_leave_the_child_to_its_parent(number: signal.Signals) -> None:
     async with ready() as engine:

@@ -52,6 +52,10 @@ class Composer(Protocol):
         """
         ...
 
+    def close(self) -> None:
+        """Free what drafts beside the model."""
+        ...
+
 
 class MixedSteps:
     """As many sequences in a step as fit its budgets of tokens and of rows of logits.
@@ -83,6 +87,9 @@ class MixedSteps:
 
     def reusable(self, num_common: int, num_prompt_tokens: int) -> int:
         return num_common if self._limits.can_share else 0
+
+    def close(self) -> None:
+        self._drafting.close()
 
     def _decode(self, decoding: Sequence_[Sequence], spare_rows: int) -> list[ScheduledSequence]:
         """With what is drafted, because there is no prompt that waits for its tokens to be computed."""
@@ -145,6 +152,9 @@ class LoneSteps:
     def reusable(self, num_common: int, num_prompt_tokens: int) -> int:
         common = min(num_common, num_prompt_tokens) if self._can_share else 0
         return common - common % self._chunk
+
+    def close(self) -> None:
+        """Nothing is drafted: what a step is made of would depend on it."""
 
     def _span(self, sequence: Sequence) -> int:
         start, end = sequence.num_computed, sequence.num_prompt_tokens

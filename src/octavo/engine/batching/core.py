@@ -116,6 +116,7 @@ class EngineCore:
 
     def close(self) -> None:
         self._masks.close()
+        self._composer.close()
 
     def _forward(self, batch: Sequence_[ScheduledSequence]) -> tuple[Sequence_[ScheduledSequence], Logits]:
         """The batch and its logits; without its drafts where the cache has no room for them. Raises KvCacheFull."""

@@ -1,11 +1,15 @@
-"""Guesses at the next tokens of a sequence. The model checks them in one step: what it would have drawn decides."""
+"""Guesses at the next tokens of sequences. The model checks them in one step: what it would have drawn decides."""
 
+from collections.abc import Sequence as Sequence_
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from octavo.engine.batching.radix_tree import Tokens
+from octavo.engine.batching.grammars import GrammarState
+from octavo.engine.batching.radix_tree import Tokens, num_common
+from octavo.engine.batching.sequence import Sequence
 
 NO_TOKENS = np.empty(0, np.int32)
 MIN_MATCH = 2
@@ -13,8 +17,16 @@ MAX_MATCH = 8
 
 
 class Drafter(Protocol):
-    def propose(self, tokens: Tokens, max_tokens: int) -> Tokens:
-        """What may follow the tokens of a sequence, at most so many; fewer, or none, where nothing suggests itself."""
+    @property
+    def first_rate(self) -> float:
+        """How often a drafted token is expected to be right in a sequence that has not shown it yet."""
+        ...
+
+    def propose(self, sequences: Sequence_[Sequence], max_lengths: Sequence_[int]) -> list[Tokens]:
+        """What may follow each of the sequences, at most so many tokens; fewer, or none, where nothing suggests itself.
+
+        No sequence comes twice.
+        """
         ...
 
 
@@ -24,23 +36,70 @@ class PromptLookup:
     Saxena, "Prompt lookup decoding" (2023).
     """
 
-    def propose(self, tokens: Tokens, max_tokens: int) -> Tokens:
-        """What followed the last tokens where they stood before: of the longest matches the latest."""
-        ends = self._ends_of_earlier_matches(tokens)
-        if not len(ends) or max_tokens <= 0:
-            return NO_TOKENS
-        following = tokens[ends[-1] :][:max_tokens]
-        # Where what follows reaches the end of the text, the text has been repeating itself.
-        return np.resize(following, max_tokens)
+    first_rate = 0.4
 
-    def _ends_of_earlier_matches(self, tokens: Tokens) -> NDArray[np.intp]:
-        """Places behind tokens that are like the last ones, MIN_MATCH to MAX_MATCH of them, as many as can be found."""
-        ends = np.flatnonzero(tokens[:-1] == tokens[-1:]) + 1
-        for length in range(2, MAX_MATCH + 1):
-            longer = ends[ends >= length]
-            if len(longer):
-                longer = longer[tokens[longer - length] == tokens[-length]]
-            if not len(longer):
-                return ends if length > MIN_MATCH else longer
-            ends = longer
-        return ends
+    def propose(self, sequences: Sequence_[Sequence], max_lengths: Sequence_[int]) -> list[Tokens]:
+        """What followed the last tokens where they stood before: of the longest matches the latest."""
+        return [_repeated(each.tokens, length) for each, length in zip(sequences, max_lengths, strict=True)]
+
+
+def _repeated(tokens: Tokens, max_length: int) -> Tokens:
+    ends = _ends_of_earlier_matches(tokens)
+    if not len(ends) or max_length <= 0:
+        return NO_TOKENS
+    following = tokens[ends[-1] :][:max_length]
+    # Where what follows reaches the end of the text, the text has been repeating itself.
+    return np.resize(following, max_length)
+
+
+def _ends_of_earlier_matches(tokens: Tokens) -> NDArray[np.intp]:
+    """Places behind tokens that are like the last ones, MIN_MATCH to MAX_MATCH of them, as many as can be found."""
+    ends = np.flatnonzero(tokens[:-1] == tokens[-1:]) + 1
+    for length in range(2, MAX_MATCH + 1):
+        longer = ends[ends >= length]
+        if len(longer):
+            longer = longer[tokens[longer - length] == tokens[-length]]
+        if not len(longer):
+            return ends if length > MIN_MATCH else longer
+        ends = longer
+    return ends
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Forced:
+    """tokens: what must follow the first `position` tokens of a sequence, as its text would be written."""
+
+    tokens: Tokens
+    position: int
+
+    def behind(self, tokens: Tokens) -> Tokens:
+        """What is left of it where it has been right so far."""
+        since = tokens[self.position :]
+        return self.tokens[len(since) :] if num_common(self.tokens, since) == len(since) else NO_TOKENS
+
+
+class ForcedTokens:
+    """What a grammar leaves no choice about, such as the names of properties.
+
+    It fixes a text, not how that is cut into tokens: so these are guesses like others, if good ones. To find them
+    takes the library longer than a mask does, so a guess is used up before the next one is asked for.
+    """
+
+    first_rate = 0.9
+
+    def __init__(self) -> None:
+        self._forced: dict[str, _Forced] = {}
+
+    def propose(self, sequences: Sequence_[Sequence], max_lengths: Sequence_[int]) -> list[Tokens]:
+        """sequences: all that may be asked for again."""
+        self._forced = {each.id: self._find(each, each.grammar) for each in sequences if each.grammar is not None}
+        return [
+            self._forced[each.id].tokens[:length] if each.id in self._forced else NO_TOKENS
+            for each, length in zip(sequences, max_lengths, strict=True)
+        ]
+
+    def _find(self, sequence: Sequence, grammar: GrammarState) -> _Forced:
+        before = self._forced.get(sequence.id)
+        left = before.behind(sequence.tokens) if before is not None else NO_TOKENS
+        tokens = left if len(left) else np.array(grammar.matcher.compute_ff_tokens(), np.int32)
+        return _Forced(tokens, sequence.num_tokens)

@@ -1,4 +1,4 @@
-"""Who computes what in the next step. Pure: no model, no clock, no I/O."""
+"""Who computes what in the next step. Pure: no clock, no I/O, and no model but one that a composer drafts with."""
 
 from collections import deque
 from collections.abc import Iterator

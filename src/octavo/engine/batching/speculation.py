@@ -1,23 +1,20 @@
-"""How many drafted tokens a step is given to check: as many as pay."""
+"""What is drafted for a step, and by whom."""
 
+from collections.abc import Iterable, Iterator
 from collections.abc import Sequence as Sequence_
 from dataclasses import dataclass
 from typing import Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
+from octavo.engine.batching.costly_drafter import CostlyDrafter
+from octavo.engine.batching.draft_model import DraftModel
+from octavo.engine.batching.draft_plan import DraftPlan, DraftPlanner, Offer
 from octavo.engine.batching.drafts import NO_TOKENS, Drafter
-from octavo.engine.batching.radix_tree import Tokens, num_common
+from octavo.engine.batching.radix_tree import Tokens
 from octavo.engine.batching.sequence import Sequence
-from octavo.engine.batching.step_costs import StepCosts
+from octavo.engine.batching.step_costs import FREE_STEPS, StepCosts
+from octavo.engine.batching.track_record import TrackRecord
 
 MAX_DRAFT = 16
-FIRST_RATE = 0.4
-"""How often a drafted token is expected to be right in a sequence that has not shown it yet."""
-LEARNING_RATE = 0.2
-MIN_GAIN = 1.05
-"""Tokens per second that drafting must promise, as a multiple of those without."""
 
 
 class Drafting(Protocol):
@@ -25,62 +22,113 @@ class Drafting(Protocol):
         """What to check for each of the sequences beside the token that it misses; together at most so many."""
         ...
 
+    def close(self) -> None:
+        """Free what drafts, where it holds more than memory of Python's."""
+        ...
+
 
 class NoDrafting:
     def drafts(self, decoding: Sequence_[Sequence], max_tokens: int) -> list[Tokens]:
         return [NO_TOKENS] * len(decoding)
 
+    def close(self) -> None:
+        pass
+
 
 NO_DRAFTING: Drafting = NoDrafting()
 
 
-@dataclass(frozen=True, slots=True)
-class _Proposal:
-    """tokens: what may stand behind the first `position` tokens of a sequence. rate: how often one was right so far."""
-
-    tokens: Tokens
-    position: int
-    rate: float
-
-    def judged(self, actual: Tokens) -> float:
-        """The rate after what has really followed, whether the proposal was checked by a step or not."""
-        num_right = num_common(self.tokens, actual)
-        num_wrong = int(num_right < min(len(self.tokens), len(actual)))
-        kept = (1 - LEARNING_RATE) ** num_right
-        return (1 - (1 - self.rate) * kept) * (1 - LEARNING_RATE) ** num_wrong
-
-
 class Speculation:
-    """Drafts while the tokens they promise are worth the time that checking them takes.
+    """Drafts while the tokens they promise are worth the time that drafting and checking them takes."""
 
-    A sequence's proposals are judged by what follows also where they are not checked: a bad guesser costs nothing, and
-    is heard again when it has become a good one.
-    """
+    def __init__(self, drafters: Iterable[Drafter], costs: StepCosts, model: DraftModel | None = None) -> None:
+        """drafters: each is asked about those of whom the ones before it know nothing.
 
-    def __init__(self, drafter: Drafter, costs: StepCosts) -> None:
-        self._drafter = drafter
-        self._costs = costs
-        self._proposals: dict[str, _Proposal] = {}
+        costs: of the steps that check. model: drafts where that promises more than what the drafters know.
+        """
+        self._drafters = [_FreeDrafter(drafter) for drafter in drafters]
+        self._model = CostlyDrafter(model) if model is not None else None
+        self._planner = DraftPlanner(costs, model.costs if model is not None else FREE_STEPS)
 
     def drafts(self, decoding: Sequence_[Sequence], max_tokens: int) -> list[Tokens]:
-        self._proposals = {sequence.id: self._propose(sequence) for sequence in decoding}
-        proposals = list(self._proposals.values())
-        lengths = self._lengths(proposals, max_tokens)
-        return [proposal.tokens[:length] for proposal, length in zip(proposals, lengths, strict=True)]
+        known = self._known(decoding)
+        plan = self._planner.plan([proposal.offer for proposal in known], max_tokens)
+        if self._model is None:
+            return _cut(known, plan)
+        offers = self._offers(self._model, decoding, known)
+        assisted = self._planner.plan(offers, max_tokens)
+        if assisted.speed <= plan.speed:
+            return _cut(known, plan)
+        drafts = _cut(known, assisted)
+        asked = [i for i, offer in enumerate(offers) if offer.takes_time and assisted.lengths[i]]
+        drafted = self._model.propose([decoding[i] for i in asked], assisted.lengths[asked].tolist())
+        for i, tokens in zip(asked, drafted, strict=True):
+            drafts[i] = tokens if len(tokens) else drafts[i]
+        return drafts
 
-    def _propose(self, sequence: Sequence) -> _Proposal:
-        before = self._proposals.get(sequence.id)
-        rate = before.judged(sequence.tokens[before.position :]) if before else FIRST_RATE
-        tokens = self._drafter.propose(sequence.tokens, min(MAX_DRAFT, sequence.max_draft))
-        return _Proposal(tokens, sequence.num_tokens, rate)
+    def close(self) -> None:
+        if self._model is not None:
+            self._model.close()
 
-    def _lengths(self, proposals: Sequence_[_Proposal], max_tokens: int) -> NDArray[np.int64]:
-        """The likeliest tokens first, as many as make the step worth most: tokens gained by seconds taken."""
-        owners = np.repeat(np.arange(len(proposals)), [len(proposal.tokens) for proposal in proposals])
-        chances = np.concatenate([each.rate ** np.arange(1, len(each.tokens) + 1) for each in proposals])
-        likeliest = np.argsort(-chances, kind="stable")[:max_tokens]  # stable: no token before the one it follows
-        gained = len(proposals) + np.cumsum(chances[likeliest])
-        speeds = gained / self._costs.seconds(len(proposals) + np.arange(1, len(likeliest) + 1))
-        plain = len(proposals) / self._costs.seconds(np.array([len(proposals)]))[0]
-        num_worthwhile = int(speeds.argmax()) + 1 if len(speeds) and speeds.max() > MIN_GAIN * plain else 0
-        return np.bincount(owners[likeliest[:num_worthwhile]], minlength=len(proposals))
+    def _known(self, decoding: Sequence_[Sequence]) -> list["_Proposal"]:
+        """What the drafters say of each."""
+        known: dict[str, _Proposal] = {}
+        for drafter in self._drafters:
+            drafter.judge(decoding)
+            others = [sequence for sequence in decoding if sequence.id not in known]
+            known |= {
+                each.id: said for each, said in zip(others, drafter.propose(others), strict=True) if said.offer.length
+            }
+        return [known.get(sequence.id, NO_PROPOSAL) for sequence in decoding]
+
+    def _offers(
+        self, model: CostlyDrafter, decoding: Sequence_[Sequence], known: Sequence_["_Proposal"]
+    ) -> list[Offer]:
+        """What is known, or the model's, for whom that is likelier right."""
+        model.judge(decoding)
+        pairs = [
+            (proposal.offer, model.offer(sequence, _max_length(sequence)))
+            for sequence, proposal in zip(decoding, known, strict=True)
+        ]
+        return [max(pair, key=lambda offer: offer.chance) for pair in pairs]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Proposal:
+    """tokens: known to a drafter. rate: how often a token of that drafter was right in the sequence."""
+
+    tokens: Tokens
+    rate: float
+
+    @property
+    def offer(self) -> Offer:
+        return Offer(self.rate, len(self.tokens))
+
+
+NO_PROPOSAL = _Proposal(NO_TOKENS, 0.0)
+
+
+class _FreeDrafter:
+    """A drafter that is asked about everybody: a bad guesser costs nothing, and is heard again when it has become a
+    good one."""
+
+    def __init__(self, drafter: Drafter) -> None:
+        self._drafter = drafter
+        self._record = TrackRecord(drafter.first_rate)
+
+    def judge(self, decoding: Sequence_[Sequence]) -> None:
+        self._record.judge(decoding)
+
+    def propose(self, sequences: Sequence_[Sequence]) -> Iterator[_Proposal]:
+        drafts = self._drafter.propose(sequences, list(map(_max_length, sequences)))
+        for sequence, tokens in zip(sequences, drafts, strict=True):
+            self._record.note(sequence, tokens)
+            yield _Proposal(tokens, self._record.rate(sequence))
+
+
+def _max_length(sequence: Sequence) -> int:
+    return max(min(MAX_DRAFT, sequence.max_draft), 0)
+
+
+def _cut(known: Sequence_[_Proposal], plan: DraftPlan) -> list[Tokens]:
+    return [proposal.tokens[:length] for proposal, length in zip(known, plan.lengths, strict=True)]

@@ -46,6 +46,24 @@ class FreeSteps:
 FREE_STEPS: StepCosts = FreeSteps()
 
 
+class StepTimer:
+    """Times steps of a runner that is idle, and leaves it so. max_tokens: of a step, a chunk of a prompt."""
+
+    def __init__(self, runner: ModelRunner, clock: Callable[[], float] = perf_counter) -> None:
+        limits = runner.limits
+        self.max_tokens = min(LONE_CHUNK, limits.max_batch_tokens, limits.context_length - 1)
+        self._tokens = np.arange(self.max_tokens, dtype=np.int32) % limits.vocabulary_size
+        self._runner = runner
+        self._clock = clock
+
+    def seconds(self, num_tokens: int) -> float:
+        started = self._clock()
+        self._runner.forward(ForwardBatch.build([(0, 0, self._tokens[:num_tokens], 1)]))
+        elapsed = self._clock() - started
+        self._runner.truncate(0, 0)
+        return elapsed
+
+
 class MeasuredSteps:
     """Times of SIZES; those between by interpolation."""
 
@@ -56,18 +74,9 @@ class MeasuredSteps:
     @classmethod
     def measure(cls, runner: ModelRunner, clock: Callable[[], float] = perf_counter) -> "MeasuredSteps":
         """From a step of one token and one of a chunk of a prompt, on a straight line through both."""
-        limits = runner.limits
-        length = min(LONE_CHUNK, limits.max_batch_tokens, limits.context_length - 1)
-        tokens = np.arange(length, dtype=np.int32) % limits.vocabulary_size
-
-        def seconds(num_tokens: int) -> float:
-            runner.truncate(0, 0)
-            started = clock()
-            runner.forward(ForwardBatch.build([(0, 0, tokens[:num_tokens], 1)]))
-            return clock() - started
-
-        one, chunk = min(seconds(1), seconds(1)), seconds(length)
-        runner.truncate(0, 0)
+        timer = StepTimer(runner, clock)
+        length = timer.max_tokens
+        one, chunk = min(timer.seconds(1), timer.seconds(1)), timer.seconds(length)
         per_token = max(chunk - one, 0.0) / max(length - 1, 1)
         return cls(one + per_token * (SIZES - 1))
 

@@ -1,6 +1,7 @@
 """The parent's end of one child process."""
 
 import asyncio
+import os
 import signal
 import socket
 import subprocess
@@ -11,6 +12,9 @@ from octavo.engine.specs import EngineSpec
 from octavo.engine.worker.frames import Load, ToChild, ToParent, pack, read_for_parent
 
 MODULE = "octavo.engine"
+ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1"}
+"""Of the child, where the parent's does not say otherwise. numpy would start a thread per processor for products of
+matrices, of which there are none; each would spin for a tenth of a second beside the loading of the model."""
 
 
 class ChildProcess:
@@ -34,6 +38,7 @@ class ChildProcess:
                 str(theirs.fileno()),
                 pass_fds=(theirs.fileno(),),
                 stdin=subprocess.DEVNULL,
+                env=ENVIRONMENT | os.environ,
             )
         reader, writer = await asyncio.open_unix_connection(sock=ours)
         child = cls(process, reader, writer)

@@ -1,5 +1,6 @@
 """llama.cpp as a `ModelRunner`."""
 
+from collections.abc import Sequence
 from time import perf_counter, process_time
 
 import numpy as np
@@ -7,8 +8,9 @@ from numpy.typing import NDArray
 
 from octavo.engine.batching.rows import Row
 from octavo.engine.batching.runner import LONE_CHUNK, ForwardBatch, KvCacheFull, RunnerFailed, RunnerLimits, Snapshot
-from octavo.engine.batching.step_costs import StepCosts
+from octavo.engine.batching.step_costs import StepCosts, StepTimer
 from octavo.engine.runners.llama_cpp import binding
+from octavo.engine.runners.llama_cpp.thread_choice import ThreadChoice, choose_threads
 from octavo.engine.runners.llama_cpp.threads import ThreadGovernor
 from octavo.errors import ModelLoadError
 
@@ -27,11 +29,10 @@ LOGITS_BYTES = 32 * 2**20
 class LlamaRunner:
     """Owns a model and a context over it."""
 
-    def __init__(self, model: binding.Model, context: binding.Context, limits: RunnerLimits, num_threads: int) -> None:
+    def __init__(self, model: binding.Model, context: binding.Context, limits: RunnerLimits) -> None:
         self._model = model
         self._context = context
         self._limits = limits
-        self._num_threads = num_threads
         self._governor: ThreadGovernor | None = None
 
     @classmethod
@@ -53,15 +54,29 @@ class LlamaRunner:
             max_logits=max(settings.num_slots, min(max(rows, LONE_CHUNK), settings.max_batch_tokens)),
             can_share=model.has_attention_only,
         )
-        return cls(model, context, limits, settings.num_threads)
+        return cls(model, context, limits)
 
     @property
     def limits(self) -> RunnerLimits:
         return self._limits
 
-    def govern_threads(self, costs: StepCosts) -> None:
+    def choose_threads(self, candidates: Sequence[int]) -> ThreadChoice:
+        """By what steps take; the runner is idle. candidates: the largest first."""
+        timer = StepTimer(self)
+
+        def time_step(num_threads: int, num_tokens: int) -> tuple[float, float]:
+            self.use_threads(num_threads)
+            started = process_time()
+            return timer.seconds(num_tokens), process_time() - started
+
+        return choose_threads(candidates, time_step, timer.max_tokens)
+
+    def use_threads(self, num_threads: int) -> None:
+        self._context.use_threads(num_threads)
+
+    def govern_threads(self, threads: ThreadChoice, costs: StepCosts) -> None:
         """From now on use fewer threads while fewer are faster. costs: of steps, as a ThreadGovernor wants them."""
-        self._governor = ThreadGovernor(self._num_threads, costs)
+        self._governor = ThreadGovernor(threads.at_first, threads.num_threads, costs)
 
     def forward(self, batch: ForwardBatch) -> NDArray[np.float32]:
         started, cpu_started = perf_counter(), process_time()
@@ -78,7 +93,7 @@ class LlamaRunner:
         before = governor.num_threads
         governor.observe(num_tokens, wall, cpu)
         if governor.num_threads != before:
-            self._context.use_threads(governor.num_threads)
+            self.use_threads(governor.num_threads)
 
     def save(self, slot: int) -> Snapshot:
         return self._context.save(slot)

@@ -9,6 +9,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from octavo.engine.runners.llama_cpp.topology import Processor, read_topology, thread_candidates
+
 GIB = 2**30
 DEFAULT_SLOTS = 32
 DEFAULT_CONTEXT = 4096
@@ -21,16 +23,20 @@ BYTES_PER_NUMBER = {"f32": 4.0, "f16": 2.0, "bf16": 2.0, "q8_0": 34 / 32, "q4_0"
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """features: instruction sets by the names that the kernel gives them. memory: bytes."""
+    """num_cores: processors. features: instruction sets by the names that the kernel gives them. memory: bytes.
+    processors: all that this process may run on, of which a quota may leave it fewer; none where nothing is told.
+    """
 
     num_cores: int
     memory: int
     features: frozenset[str]
+    processors: tuple[Processor, ...] = ()
 
     @classmethod
     def detect(cls) -> "Machine":
         """What this process may use: a container may have less than the machine."""
-        num_cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        numbers = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
+        num_cores = len(numbers)
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         quota, period = _cgroup("cpu.max", 2)
         (memory_limit,) = _cgroup("memory.max", 1)
@@ -38,7 +44,13 @@ class Machine:
             num_cores=min(num_cores, math.ceil(quota / period)) if quota and period else num_cores,
             memory=min(memory, memory_limit) if memory_limit else memory,
             features=_cpu_features(),
+            processors=read_topology(numbers),
         )
+
+    @property
+    def thread_candidates(self) -> tuple[int, ...]:
+        """Numbers of threads that are worth measuring, the largest first."""
+        return thread_candidates(self.num_cores, self.processors)
 
     @property
     def summary(self) -> str:
@@ -74,6 +86,7 @@ def preferred_cache_types(machine: Machine) -> tuple[CacheTypes, ...]:
 
 
 def choose_threads(machine: Machine) -> int:
+    """At most; whether fewer are faster is measured with the model (`thread_choice`)."""
     return machine.num_cores
 
 

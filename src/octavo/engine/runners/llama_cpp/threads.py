@@ -10,11 +10,11 @@ from octavo.engine.batching.step_costs import StepCosts
 
 MIN_LOSS = 0.3
 """Processors that others must take from the threads before fewer are tried."""
+LOSS_RATE = 0.3
+"""How much of a step's loss is believed."""
 GAIN = 0.95
 """Of the time that steps took before, what they may take at most with another number of threads for it to be kept."""
 TRIAL_STEPS = 3
-RATE = 0.3
-"""How much of a step's surprise is believed."""
 PATIENCE = 2.0
 """Seconds until the next trial; twice as many after each one that failed, up to MAX_PATIENCE."""
 MAX_PATIENCE = 60.0
@@ -24,27 +24,27 @@ class ThreadGovernor:
     """Tries a thread less while others take time from the threads, and one more where some are not used; keeps what is
     faster.
 
-    costs: of steps; only how those of different sizes compare counts.
+    num_threads: to begin with. costs: of steps with so many, its own to correct: each step of a trial is held against
+    what one of its size took before.
     """
 
-    def __init__(self, max_threads: int, costs: StepCosts) -> None:
-        self.num_threads = max_threads
+    def __init__(self, num_threads: int, max_threads: int, costs: StepCosts) -> None:
+        self.num_threads = num_threads
         self._max_threads = max_threads
         self._costs = costs
-        self._slowness: float | None = None  # of the last steps, against `costs`
         self._loss = 0.0
         self._patience = self._wait = PATIENCE
         self._trial: _Trial | None = None
 
     def observe(self, num_tokens: int, wall: float, cpu: float) -> None:
         """A step of so many tokens took so many seconds, and so many of all threads' processor time."""
-        slowness = wall / float(self._costs.seconds(np.array([num_tokens]))[0])
-        self._slowness = slowness if self._slowness is None else _nearer(self._slowness, slowness)
-        self._loss = _nearer(self._loss, self.num_threads - cpu / wall)
         self._wait -= wall
         if self._trial is not None:
-            self._judge(self._trial)
-        elif self._wait <= 0:
+            self._judge(self._trial, wall, float(self._costs.seconds(np.array([num_tokens]))[0]))
+            return
+        self._costs.observe(num_tokens, wall)
+        self._loss += LOSS_RATE * (self.num_threads - cpu / wall - self._loss)
+        if self._wait <= 0:
             self._consider()
 
     def _consider(self) -> None:
@@ -54,36 +54,40 @@ class ThreadGovernor:
             self._try(self.num_threads + 1)
 
     def _try(self, num_threads: int) -> None:
-        assert self._slowness is not None
-        self._trial = _Trial(self.num_threads, self._slowness)
+        self._trial = _Trial(self.num_threads)
         self._use(num_threads)
 
-    def _judge(self, trial: "_Trial") -> None:
-        assert self._slowness is not None
-        trial.steps_left -= 1
-        if trial.steps_left:
+    def _judge(self, trial: "_Trial", wall: float, expected: float) -> None:
+        trial.add(wall, expected)
+        if trial.steps_left and not trial.has_failed:
             return
-        has_failed = self._slowness > GAIN * trial.slowness_before
-        self._patience = min(2 * self._patience, MAX_PATIENCE) if has_failed else PATIENCE
+        self._patience = min(2 * self._patience, MAX_PATIENCE) if trial.has_failed else PATIENCE
         self._wait = self._patience
         self._trial = None
-        if has_failed:
+        if trial.has_failed:
             self._use(trial.threads_before)
 
     def _use(self, num_threads: int) -> None:
-        """What was seen with another number says nothing of this one."""
         self.num_threads = num_threads
-        self._slowness, self._loss = None, 0.0
+        self._loss = 0.0  # of other threads
 
 
 class _Trial:
     """Of another number of threads for some steps."""
 
-    def __init__(self, threads_before: int, slowness_before: float) -> None:
+    def __init__(self, threads_before: int) -> None:
         self.threads_before = threads_before
-        self.slowness_before = slowness_before
         self.steps_left = TRIAL_STEPS
+        self._wall = self._expected = 0.0
 
+    def add(self, wall: float, expected: float) -> None:
+        """A step took so many seconds, and would have taken so many before."""
+        self._wall += wall
+        self._expected += expected
+        self.steps_left -= 1
 
-def _nearer(average: float, value: float) -> float:
-    return average + RATE * (value - average)
+    @property
+    def has_failed(self) -> bool:
+        """Also when it would if the steps that are left took no time: they may be a hundred times as long as before."""
+        num_steps = TRIAL_STEPS - self.steps_left
+        return self._wall > GAIN * self._expected * TRIAL_STEPS / num_steps
