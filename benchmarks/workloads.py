@@ -133,8 +133,8 @@ WORKLOADS: dict[str, Workload] = {
         context_length=512,
     ),
     "raw": Workload(
-        title="as (a), one request a stream, from when every stream has its first token to when the first one ends",
-        scenario=SteadyStreams(request(), requests_per_stream=1),
+        title="as (a), with 192 new tokens, one request a stream, from all first tokens to the first end",
+        scenario=SteadyStreams(request(max_tokens=192), requests_per_stream=1),
         stream_counts=(32,),
         context_length=512,
         figure=JOINT_RATE,
