@@ -33,7 +33,8 @@ constexpr int keys_per_span = 512;
 constexpr int max_rows = 64;                 // of a block, where a group has no more heads
 constexpr int max_shared_rows = 16;          // of a block whose spans are shared out: their sums are all kept
 constexpr int64_t blocks_per_thread = 4;     // with more blocks than that, their spans need not be shared out
-constexpr int64_t cache_line = 64 / sizeof(float);
+constexpr int64_t floats_per_line = 16;      // of the cache
+constexpr int64_t halves_per_line = 32;
 
 int64_t divided_up(int64_t number, int64_t divisor) { return (number + divisor - 1) / divisor; }
 
@@ -44,7 +45,7 @@ class Memory {
 
     float *take(int64_t number) {
         float *array = begin ? begin + num_taken : nullptr;
-        num_taken += divided_up(number, cache_line) * cache_line;
+        num_taken += divided_up(number, floats_per_line) * floats_per_line;
         return array;
     }
 
@@ -167,7 +168,8 @@ KeySet read_mask(const ggml_fp16_t *source, int64_t num_keys, float *target) {
     return seen;
 }
 
-/* What nobody sees is zero: left by an earlier sequence, it might be no number, and 0 times that is none. */
+/* Rows of other groups lie between those of one, which no processor guesses: the next tile is asked for early.
+ * What nobody sees is zero: left by an earlier sequence, it might be no number, and 0 times that is none. */
 void read_tile(const ggml_tensor *tensor, const Block &block, int64_t first_key, KeySet seen, float *target) {
     const int64_t size = tensor->ne[0];
     for (int key = 0; key < keys_per_tile; ++key, target += size) {
@@ -176,6 +178,10 @@ void read_tile(const ggml_tensor *tensor, const Block &block, int64_t first_key,
             continue;
         }
         const auto *source = row_of<ggml_fp16_t>(tensor, first_key + key, block.group, block.stream);
+        const ggml_fp16_t *in_next_tile = source + keys_per_tile * tensor->nb[1] / sizeof(ggml_fp16_t);
+        for (int64_t i = 0; i < size; i += halves_per_line) {
+            _mm_prefetch(reinterpret_cast<const char *>(in_next_tile + i), _MM_HINT_T0);
+        }
         for (int64_t i = 0; i < size; i += lanes) {
             _mm256_storeu_ps(target + i, load_halves(source + i));
         }
