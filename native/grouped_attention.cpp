@@ -5,6 +5,10 @@
  * tokens, are the rows of one matrix: a tile of keys is converted once and multiplied by all rows, and its values
  * likewise. The softmax is taken on the way (Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018).
  *
+ * Streams that begin with the same text have the same keys and values there, if one is a copy of the other. Where it is
+ * said which tiles are the same (octavo_use_tile_ids), neighbouring streams become rows of one matrix too, and the tile
+ * is read once for all of them.
+ *
  * Tiles, and the spans of tiles that are summed up by themselves, begin at fixed keys. So a row has the same bits in
  * every batch and with every number of threads.
  */
@@ -21,6 +25,7 @@
 #include <cstdint>
 #include <immintrin.h>
 #include <type_traits>
+#include <vector>
 
 namespace octavo {
 namespace {
@@ -32,7 +37,7 @@ constexpr int keys_per_tile = 32;            // bits of a set of keys; a tile an
 constexpr int keys_per_span = 512;
 constexpr int max_rows = 64;                 // of a block, where a group has no more heads
 constexpr int max_shared_rows = 16;          // of a block whose spans are shared out: their sums are all kept
-constexpr int64_t blocks_per_thread = 4;     // with more blocks than that, their spans need not be shared out
+constexpr int64_t blocks_per_thread = 3;     // with fewer, spans are shared out and streams not put together
 constexpr int64_t floats_per_line = 16;      // of the cache
 constexpr int64_t halves_per_line = 32;
 
@@ -56,38 +61,80 @@ class Memory {
     int64_t num_taken = 0;
 };
 
-/* Neighbouring tokens of one stream and the heads of one group. Row i is head i % heads_per_group of token
- * i / heads_per_group. */
+/* What octavo_use_tile_ids was told; nothing at first. */
+struct TileIds {
+    const int64_t *ids;
+    int64_t num_streams, tiles_per_stream;
+
+    /* Those of an operation's first stream; null where its keys are not of the cache that the numbers are about. */
+    const int64_t *of(const ggml_tensor *keys) const {
+        const ggml_tensor *cache = keys->view_src;
+        if (!cache || cache->ne[1] != tiles_per_stream * keys_per_tile || cache->ne[2] != num_streams) {
+            return nullptr;
+        }
+        return ids + keys->view_offs / cache->nb[2] * tiles_per_stream;
+    }
+};
+
+TileIds tile_ids = {};
+
+/* Neighbouring streams, neighbouring tokens of each, and the heads of one group, which make the rows: heads lie within
+ * tokens and tokens within streams. */
 struct Block {
-    int64_t stream, group, first_token, num_tokens, num_rows;
+    int64_t first_stream, num_streams, group, first_token, num_tokens;
 };
 
 /* An operation's tensors and sizes, and how it is cut: a thread takes a block at a time, or a span of a block's keys. */
 struct Attention {
     const ggml_tensor *queries, *keys, *values, *mask, *result;
+    const int64_t *ids;
     float scale;
-    int64_t head_size, value_size, num_keys, num_tokens, num_groups, heads_per_group;
-    int64_t tokens_per_block, rows_per_block, blocks_per_group, num_blocks, num_spans;
+    int64_t head_size, value_size, num_keys, num_tokens, num_streams, num_groups, heads_per_group;
+    int64_t tokens_per_block, max_block_streams, rows_per_block, blocks_per_group;
+    std::vector<int64_t> first_streams;  // of the blocks, and behind them the number of streams
+    int64_t num_blocks, num_spans;
     bool shares_spans;
 
     Attention(const ggml_tensor *op, int num_threads)
         : queries(op->src[0]), keys(op->src[1]), values(op->src[2]), mask(op->src[3]), result(op),
-          scale(ggml_get_op_params_f32(op, 0)), head_size(keys->ne[0]), value_size(values->ne[0]),
-          num_keys(keys->ne[1]), num_tokens(queries->ne[1]), num_groups(keys->ne[2]),
-          heads_per_group(queries->ne[2] / num_groups),
+          ids(tile_ids.of(keys)), scale(ggml_get_op_params_f32(op, 0)), head_size(keys->ne[0]),
+          value_size(values->ne[0]), num_keys(keys->ne[1]), num_tokens(queries->ne[1]), num_streams(queries->ne[3]),
+          num_groups(keys->ne[2]), heads_per_group(queries->ne[2] / num_groups),
           tokens_per_block(std::clamp<int64_t>(max_rows / heads_per_group, 1, num_tokens)),
-          rows_per_block(tokens_per_block * heads_per_group),
-          blocks_per_group(divided_up(num_tokens, tokens_per_block)),
-          num_blocks(blocks_per_group * num_groups * queries->ne[3]), num_spans(divided_up(num_keys, keys_per_span)),
+          max_block_streams(std::clamp<int64_t>(max_rows / (tokens_per_block * heads_per_group), 1,
+                                                std::max<int64_t>(num_streams * num_groups /
+                                                                  (blocks_per_thread * num_threads), 1))),
+          rows_per_block(max_block_streams * tokens_per_block * heads_per_group),
+          blocks_per_group(divided_up(num_tokens, tokens_per_block)), first_streams(cut_streams()),
+          num_blocks(blocks_per_group * num_groups * (first_streams.size() - 1)),
+          num_spans(divided_up(num_keys, keys_per_span)),
           shares_spans(num_spans > 1 && rows_per_block <= max_shared_rows &&
                        num_blocks < blocks_per_thread * num_threads) {}
 
     Block block(int64_t index) const {
         const int64_t first_token = index % blocks_per_group * tokens_per_block;
-        const int64_t num_block_tokens = std::min(tokens_per_block, num_tokens - first_token);
-        const int64_t group = index / blocks_per_group;
-        return {group / num_groups, group % num_groups, first_token, num_block_tokens,
-                num_block_tokens * heads_per_group};
+        const int64_t group = index / blocks_per_group % num_groups;
+        const int64_t *first_stream = &first_streams[index / blocks_per_group / num_groups];
+        return {first_stream[0], first_stream[1] - first_stream[0], group, first_token,
+                std::min(tokens_per_block, num_tokens - first_token)};
+    }
+
+    bool have_same_tile(int64_t stream, int64_t other, int64_t tile) const {
+        const int64_t tiles = tile_ids.tiles_per_stream;
+        return ids && ids[stream * tiles + tile] == ids[other * tiles + tile];
+    }
+
+  private:
+    std::vector<int64_t> cut_streams() const {
+        std::vector<int64_t> first_streams = {0};
+        for (int64_t stream = 1; stream < num_streams; ++stream) {
+            const bool is_full = stream - first_streams.back() == max_block_streams;
+            if (is_full || !have_same_tile(stream - 1, stream, 0)) {
+                first_streams.push_back(stream);
+            }
+        }
+        first_streams.push_back(num_streams);
+        return first_streams;
     }
 };
 
@@ -132,7 +179,8 @@ struct Sums {
     }
 };
 
-/* What a thread works with. queries are scaled; masks has a row for each token, scores for each row of a block. */
+/* What a thread works with. queries are scaled; masks has a row for each token of each stream, scores for each row of a
+ * block. */
 struct Workspace {
     float *queries, *keys, *values, *masks, *scores;
     Sums span, total;
@@ -141,7 +189,7 @@ struct Workspace {
         : queries(memory.take(attention.rows_per_block * attention.head_size)),
           keys(memory.take(keys_per_tile * attention.head_size)),
           values(memory.take(keys_per_tile * attention.value_size)),
-          masks(memory.take(attention.tokens_per_block * keys_per_tile)),
+          masks(memory.take(attention.max_block_streams * attention.tokens_per_block * keys_per_tile)),
           scores(memory.take(attention.rows_per_block * keys_per_tile)),
           span(memory, attention), total(memory, attention) {}
 };
@@ -170,14 +218,15 @@ KeySet read_mask(const ggml_fp16_t *source, int64_t num_keys, float *target) {
 
 /* Rows of other groups lie between those of one, which no processor guesses: the next tile is asked for early.
  * What nobody sees is zero: left by an earlier sequence, it might be no number, and 0 times that is none. */
-void read_tile(const ggml_tensor *tensor, const Block &block, int64_t first_key, KeySet seen, float *target) {
+void read_tile(const ggml_tensor *tensor, int64_t group, int64_t stream, int64_t first_key, KeySet seen,
+               float *target) {
     const int64_t size = tensor->ne[0];
     for (int key = 0; key < keys_per_tile; ++key, target += size) {
         if (!(seen >> key & 1)) {
             std::fill_n(target, size, 0.0f);
             continue;
         }
-        const auto *source = row_of<ggml_fp16_t>(tensor, first_key + key, block.group, block.stream);
+        const auto *source = row_of<ggml_fp16_t>(tensor, first_key + key, group, stream);
         const ggml_fp16_t *in_next_tile = source + keys_per_tile * tensor->nb[1] / sizeof(ggml_fp16_t);
         for (int64_t i = 0; i < size; i += halves_per_line) {
             _mm_prefetch(reinterpret_cast<const char *>(in_next_tile + i), _MM_HINT_T0);
@@ -243,14 +292,20 @@ template <int num_rows> void add_values(const float *weights, const float *value
     }
 }
 
+/* Rows of a block, all those of some of its streams. */
+struct Rows {
+    int64_t first, number;
+};
+
 /* Calls with the number of the first row and how many they are, as a type. */
-template <class Function> void for_some_rows_each(int64_t num_rows, Function &&function) {
-    int64_t row = 0;
-    for (; row + rows_at_once <= num_rows; row += rows_at_once) {
+template <class Function> void for_some_rows_each(const Rows &rows, Function &&function) {
+    const int64_t end = rows.first + rows.number;
+    int64_t row = rows.first;
+    for (; row + rows_at_once <= end; row += rows_at_once) {
         function(row, std::integral_constant<int, rows_at_once>());
     }
     static_assert(rows_at_once == 3, "a case for each remainder");
-    switch (num_rows - row) {
+    switch (end - row) {
         case 2: return function(row, std::integral_constant<int, 2>());
         case 1: return function(row, std::integral_constant<int, 1>());
     }
@@ -287,9 +342,10 @@ void weigh(float *scores, const float *mask, const Sums &sums, int64_t row, int6
 class BlockOfRows {
   public:
     BlockOfRows(const Attention &attention, const Block &block, const Workspace &work)
-        : attention(attention), block(block), work(work) {
-        for (int64_t row = 0; row < block.num_rows; ++row) {
-            const auto *source = row_of<float>(attention.queries, token(row), head(row), block.stream);
+        : attention(attention), block(block), work(work), rows_per_stream(block.num_tokens * attention.heads_per_group),
+          num_rows(block.num_streams * rows_per_stream) {
+        for (int64_t row = 0; row < num_rows; ++row) {
+            const auto *source = row_of<float>(attention.queries, token(row), head(row), stream(row));
             float *target = work.queries + row * attention.head_size;
             for (int64_t i = 0; i < attention.head_size; ++i) {
                 target[i] = source[i] * attention.scale;
@@ -299,27 +355,30 @@ class BlockOfRows {
 
     /* sums_of_span: gives the sums of a span by its number. */
     template <class Function> void add_spans(Function &&sums_of_span) const {
-        work.total.clear(block.num_rows, attention.value_size);
+        work.total.clear(num_rows, attention.value_size);
         for (int64_t span = 0; span < attention.num_spans; ++span) {
-            work.total.add(sums_of_span(span), block.num_rows, attention.value_size);
+            work.total.add(sums_of_span(span), num_rows, attention.value_size);
         }
     }
 
     void sum_span(int64_t span, const Sums &sums) const {
-        sums.clear(block.num_rows, attention.value_size);
+        sums.clear(num_rows, attention.value_size);
         const int64_t end = std::min((span + 1) * keys_per_span, attention.num_keys);
         for (int64_t key = span * keys_per_span; key < end; key += keys_per_tile) {
-            if (const KeySet seen = read_masks(key, end - key)) {
-                add_tile(key, seen, sums);
+            for (Rows rows = {0, 0}; rows.first < num_rows; rows.first += rows.number) {
+                rows.number = num_sharing(rows.first, key / keys_per_tile);
+                if (const KeySet seen = read_masks(rows, key, end - key)) {
+                    add_tile(rows, key, seen, sums);
+                }
             }
         }
     }
 
     void write(const Sums &sums) const {
-        for (int64_t row = 0; row < block.num_rows; ++row) {
+        for (int64_t row = 0; row < num_rows; ++row) {
             const float factor = sums.sum[row] == 0 ? 0 : 1 / sums.sum[row];
             const float *source = sums.values + row * attention.value_size;
-            float *target = row_of<float>(attention.result, head(row), token(row), block.stream);
+            float *target = row_of<float>(attention.result, head(row), token(row), stream(row));
             for (int64_t i = 0; i < attention.value_size; ++i) {
                 target[i] = source[i] * factor;
             }
@@ -327,36 +386,50 @@ class BlockOfRows {
     }
 
   private:
-    int64_t token(int64_t row) const { return block.first_token + row / attention.heads_per_group; }
+    int64_t stream(int64_t row) const { return block.first_stream + row / rows_per_stream; }
+
+    int64_t token(int64_t row) const {
+        return block.first_token + row % rows_per_stream / attention.heads_per_group;
+    }
 
     int64_t head(int64_t row) const {
         return block.group * attention.heads_per_group + row % attention.heads_per_group;
     }
 
+    /* How many rows from this one on, the first of a stream, have the same tile. */
+    int64_t num_sharing(int64_t first_row, int64_t tile) const {
+        int64_t row = first_row + rows_per_stream;
+        while (row < num_rows && attention.have_same_tile(stream(first_row), stream(row), tile)) {
+            row += rows_per_stream;
+        }
+        return row - first_row;
+    }
+
+    float *mask(int64_t row) const { return work.masks + row / attention.heads_per_group * keys_per_tile; }
+
     /* The keys that some token sees. */
-    KeySet read_masks(int64_t first_key, int64_t num_keys) const {
+    KeySet read_masks(const Rows &rows, int64_t first_key, int64_t num_keys) const {
         KeySet seen = 0;
-        for (int64_t i = 0; i < block.num_tokens; ++i) {
-            const auto *source = row_of<ggml_fp16_t>(attention.mask, block.first_token + i, 0,
-                                                     block.stream % attention.mask->ne[3]);
-            seen |= read_mask(source + first_key, num_keys, work.masks + i * keys_per_tile);
+        for (int64_t row = rows.first; row < rows.first + rows.number; row += attention.heads_per_group) {
+            const auto *source = row_of<ggml_fp16_t>(attention.mask, token(row), 0,
+                                                     stream(row) % attention.mask->ne[3]);
+            seen |= read_mask(source + first_key, num_keys, mask(row));
         }
         return seen;
     }
 
-    void add_tile(int64_t first_key, KeySet seen, const Sums &sums) const {
+    void add_tile(const Rows &rows, int64_t first_key, KeySet seen, const Sums &sums) const {
         const int64_t head_size = attention.head_size, value_size = attention.value_size;
-        read_tile(attention.keys, block, first_key, seen, work.keys);
-        for_some_rows_each(block.num_rows, [&](int64_t row, auto number) {
+        read_tile(attention.keys, block.group, stream(rows.first), first_key, seen, work.keys);
+        for_some_rows_each(rows, [&](int64_t row, auto number) {
             multiply_keys<number>(work.queries + row * head_size, work.keys, head_size,
                                   work.scores + row * keys_per_tile);
         });
-        for (int64_t row = 0; row < block.num_rows; ++row) {
-            const float *mask = work.masks + row / attention.heads_per_group * keys_per_tile;
-            weigh(work.scores + row * keys_per_tile, mask, sums, row, value_size);
+        for (int64_t row = rows.first; row < rows.first + rows.number; ++row) {
+            weigh(work.scores + row * keys_per_tile, mask(row), sums, row, value_size);
         }
-        read_tile(attention.values, block, first_key, seen, work.values);
-        for_some_rows_each(block.num_rows, [&](int64_t row, auto number) {
+        read_tile(attention.values, block.group, stream(rows.first), first_key, seen, work.values);
+        for_some_rows_each(rows, [&](int64_t row, auto number) {
             add_values<number>(work.scores + row * keys_per_tile, work.values, value_size,
                                sums.values + row * value_size);
         });
@@ -365,6 +438,7 @@ class BlockOfRows {
     const Attention &attention;
     const Block block;
     const Workspace &work;
+    const int64_t rows_per_stream, num_rows;
 };
 
 /* Bytes of a Workspace, or of Sums. */
@@ -464,8 +538,14 @@ ggml::cpu::tensor_traits *octavo_attention_for(const ggml_tensor *op) {
     return op->op == GGML_OP_FLASH_ATTN_EXT && octavo::is_ours(op) ? &attention : nullptr;
 }
 
+void octavo_use_tile_ids(const int64_t *ids, int64_t num_streams, int64_t tiles_per_stream) {
+    octavo::tile_ids = {ids, num_streams, tiles_per_stream};
+}
+
 #else
 
 ggml::cpu::tensor_traits *octavo_attention_for(const ggml_tensor *) { return nullptr; }
+
+void octavo_use_tile_ids(const int64_t *, int64_t, int64_t) {}
 
 #endif

@@ -5,9 +5,10 @@
  * multiplication with the 4 quants of an activation, repeated 8 times over a vector, then serves 8 rows, and the weights
  * of a block stay in registers while several columns are multiplied by them.
  *
- * A weight is d·u + m with an unsigned integer u (Q5_0: m = -16·d), an activation is e·v with a signed byte v. So a block
- * of 32 adds e·(d·Σuv + m·Σv) to a row of a column. The sums are whole numbers and exact; the blocks are added one after
- * another, whatever the number of columns. So a column's result has the same bits in every batch.
+ * A weight is d·u + m with an unsigned integer u (Q5_0: m = -16·d) or a signed one (Q8_0: m = 0), an activation is e·v
+ * with a signed byte v. So a block of 32 adds e·(d·Σuv + m·Σv) to a row of a column. The sums are whole numbers and exact;
+ * the blocks are added one after another, whatever the number of columns. So a column's result has the same bits in every
+ * batch.
  */
 #include "interleaved_quants.h"
 
@@ -40,7 +41,8 @@ constexpr size_t panel_bytes = 128 * 1024;      // of activations that many rows
 constexpr int64_t chunks_per_thread = 8;        // so many that a thread that is held up leaves its work to the others
 constexpr size_t buffer_alignment = 64;
 
-static_assert(QK4_1 == block_size && QK5_0 == block_size && QK5_1 == block_size, "one block size for all types");
+static_assert(QK4_1 == block_size && QK5_0 == block_size && QK5_1 == block_size && QK8_0 == block_size,
+              "one block size for all types");
 
 /* Quads i and i + 4 of a block's 8 rows: they share a vector of nibbles. */
 struct QuadPair {
@@ -151,6 +153,21 @@ struct InterleavedQ5_1 {
     __m256 minimum() const { return minima.read(); }
 };
 
+struct InterleavedQ8_0 {
+    using Plain = block_q8_0;
+    Halves scales;
+    int8_t quads[num_quads][num_rows][4];
+
+    void set_row(int row, const Plain &block) {
+        scales.values[row] = block.d;
+        for (int i = 0; i < num_quads; ++i) {
+            std::memcpy(quads[i][row], block.qs + 4 * i, 4);
+        }
+    }
+    __m256 scale() const { return scales.read(); }
+    __m256 minimum() const { return _mm256_setzero_ps(); }
+};
+
 /* 32 neighbouring numbers of a column, rounded to 8 bits. sum: of the quants. */
 struct Activations {
     float scale, sum;
@@ -231,6 +248,27 @@ void dot(const Weights &weights, const Activations *columns, int64_t num_blocks,
         for (int column = 0; column < num_columns; ++column) {
             const __m256i wide = _mm256_madd_epi16(sums[column], _mm256_set1_epi16(1));
             totals[column] = _mm256_add_epi32(totals[column], wide);
+        }
+    }
+}
+
+/* The same with signed quants, whose signs are given to the activations. Two products fill a 16-bit sum. */
+template <int num_columns>
+void dot(const InterleavedQ8_0 &weights, const Activations *columns, int64_t num_blocks,
+         __m256i (&totals)[num_columns]) {
+    for (__m256i &total : totals) {
+        total = _mm256_setzero_si256();
+    }
+    for (int quad = 0; quad < num_quads; ++quad) {
+        const __m256i quants = load(weights.quads[quad]);
+        const __m256i magnitudes = _mm256_abs_epi8(quants);
+        for (int column = 0; column < num_columns; ++column) {
+            const __m256i activations = _mm256_sign_epi8(columns[column * num_blocks].quad(quad), quants);
+            const __m256i sums = _mm256_maddubs_epi16(magnitudes, activations);
+            totals[column] = _mm256_add_epi32(totals[column], _mm256_madd_epi16(sums, _mm256_set1_epi16(1)));
+        }
+        for (__m256i &total : totals) {
+            keep_order(total);
         }
     }
 }
@@ -381,6 +419,7 @@ Layout *layout_for(const ggml_tensor *weights) {
     static LayoutOf<InterleavedQ4_1> q4_1;
     static LayoutOf<InterleavedQ5_0> q5_0;
     static LayoutOf<InterleavedQ5_1> q5_1;
+    static LayoutOf<InterleavedQ8_0> q8_0;
     if (ggml_n_dims(weights) != 2 || weights->ne[1] % num_rows != 0) {
         return nullptr;
     }
@@ -388,6 +427,7 @@ Layout *layout_for(const ggml_tensor *weights) {
         case GGML_TYPE_Q4_1: return &q4_1;
         case GGML_TYPE_Q5_0: return &q5_0;
         case GGML_TYPE_Q5_1: return &q5_1;
+        case GGML_TYPE_Q8_0: return &q8_0;
         default: return nullptr;
     }
 }

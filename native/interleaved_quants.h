@@ -1,4 +1,4 @@
-/* Matrix products with weights of the types Q4_1, Q5_0 and Q5_1, for which llama.cpp has no blocked ones on AVX2. */
+/* Matrix products with weights of the types Q4_1, Q5_0, Q5_1 and Q8_0, which llama.cpp does not repack for AVX2. */
 #pragma once
 
 #include "ggml-backend.h"

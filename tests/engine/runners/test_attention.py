@@ -16,6 +16,7 @@ from llama_cpp import llama_cpp
 from numpy.typing import NDArray
 
 from octavo.engine.runners.llama_cpp import binding
+from octavo.engine.runners.llama_cpp.cache_tiles import CELLS_PER_TILE
 
 from .own_kernels import skip_without_own_kernels
 
@@ -40,6 +41,7 @@ for function, result, arguments in (
     ("ggml_free", None, (Pointer,)),
     ("ggml_new_tensor_4d", Pointer, (Pointer, ctypes.c_int, *(ctypes.c_int64,) * 4)),
     ("ggml_permute", Pointer, (Pointer, Pointer, *(ctypes.c_int,) * 4)),
+    ("ggml_reshape_4d", Pointer, (Pointer, Pointer, *(ctypes.c_int64,) * 4)),
     ("ggml_get_data", Pointer, (Pointer,)),
     ("ggml_flash_attn_ext", Pointer, (*(Pointer,) * 5, *(ctypes.c_float,) * 3)),
     ("ggml_new_graph", Pointer, (Pointer,)),
@@ -125,8 +127,12 @@ def attend(operands: Operands, num_threads: int = 1) -> NDArray[np.float32]:
     num_streams, num_tokens, num_heads, head_size = operands.queries.shape
     with ggml_context() as context:
         rows = [
-            ggml.ggml_permute(context, new_tensor(context, kind, array), 0, 2, 1, 3)
-            for kind, array in ((F32, operands.queries), (F16, operands.keys), (F16, operands.values))
+            ggml.ggml_permute(context, tensor, 0, 2, 1, 3)
+            for tensor in (
+                new_tensor(context, F32, operands.queries),
+                new_cache(context, operands.keys),
+                new_cache(context, operands.values),
+            )
         ]
         mask = new_tensor(context, F16, operands.mask[:, None])
         attended = ggml.ggml_flash_attn_ext(context, *rows, mask, head_size**-0.5, 0.0, 0.0)
@@ -144,6 +150,14 @@ def new_tensor(context: int, kind: int, values: Values) -> int:
     array = np.ascontiguousarray(values, (np.float32, np.float16)[kind])
     ctypes.memmove(ggml.ggml_get_data(tensor), array.ctypes.data, array.nbytes)
     return tensor
+
+
+def new_cache(context: int, values: Values) -> int:
+    """A view of all cells of a KV cache; such a cache has one dimension for the groups and the numbers of each."""
+    num_streams, num_keys, num_groups, size = values.shape
+    cache = new_tensor(context, F16, values.reshape(1, num_streams, num_keys, num_groups * size))
+    view: int = ggml.ggml_reshape_4d(context, cache, size, num_groups, num_keys, num_streams)
+    return view
 
 
 def reference(operands: Operands) -> Values:
@@ -201,6 +215,96 @@ def test_cells_that_nobody_sees_change_nothing(shape: Shape) -> None:
     keys, values = operands.keys.copy(), operands.values.copy()
     keys[hidden], values[hidden] = np.nan, np.inf
     assert (attend(replace(operands, keys=keys, values=values)) == attend(operands)).all()
+
+
+def copied(operands: Operands, tile_ids: NDArray[np.int64]) -> Operands:
+    """With the bytes that the numbers of the tiles promise: those of the first stream that has the number."""
+    keys, values = operands.keys.copy(), operands.values.copy()
+    for tile, ids in enumerate(tile_ids.T.tolist()):
+        cells = slice(tile * CELLS_PER_TILE, (tile + 1) * CELLS_PER_TILE)
+        for stream, id in enumerate(ids):
+            keys[stream, cells], values[stream, cells] = keys[ids.index(id), cells], values[ids.index(id), cells]
+    return replace(operands, keys=keys, values=values)
+
+
+@contextmanager
+def tiles_known(ids: NDArray[np.int64]) -> Iterator[None]:
+    binding.use_tile_ids(ids)
+    try:
+        yield
+    finally:
+        binding.use_tile_ids(np.zeros((0, 0), np.int64))
+
+
+SHARED = (
+    Shape((650,) * 8, 1, 9, 3, 64, 64, 768),
+    Shape((650, 600, 700, 640, 31), 1, 14, 2, 64, 64, 768),
+    Shape((100, 90, 95, 64), 5, 9, 3, 64, 64, 128),
+    Shape((1500, 1501), 1, 8, 1, 128, 128, 1536),
+    Shape((60,) * 70, 1, 6, 2, 32, 32, 64),
+    Shape((100, 100), 40, 6, 2, 32, 32, 160),
+)
+
+
+def prefix_ids(shape: Shape, num_shared: int) -> NDArray[np.int64]:
+    """All streams have the first tiles in common, and each has others of its own."""
+    ids = np.arange(len(shape.past) * shape.num_keys // CELLS_PER_TILE).reshape(len(shape.past), -1)
+    ids[:, :num_shared] = ids[0, :num_shared]
+    return ids
+
+
+@pytest.mark.parametrize("num_threads", [1, 2, 3])
+@pytest.mark.parametrize("num_shared", [1, 2, 20])
+@pytest.mark.parametrize("shape", SHARED, ids=str)
+def test_a_row_has_the_same_bits_where_streams_share_tiles(shape: Shape, num_shared: int, num_threads: int) -> None:
+    ids = prefix_ids(shape, num_shared)
+    operands = copied(shape.draw(), ids)
+    apart = attend(operands, num_threads)
+    with tiles_known(ids):
+        assert (attend(operands, num_threads) == apart).all()
+        assert (attend(operands.stream(1), num_threads)[0] == apart[1]).all()
+
+
+def test_shared_tiles_are_read_once() -> None:
+    """Streams that hold something else under one number get what the first of them holds."""
+    skip_without_own_kernels()
+    ids = prefix_ids(SHARED[0], 5)
+    operands = SHARED[0].draw()
+    with tiles_known(ids):
+        together = attend(operands)
+    assert (together == attend(copied(operands, ids))).all()
+    assert (together != attend(operands))[1:].any()
+
+
+def test_numbers_of_a_cache_of_other_sizes_say_nothing() -> None:
+    operands = SHARED[0].draw()
+    for ids in (np.zeros((7, 24), np.int64), np.zeros((8, 25), np.int64)):
+        with tiles_known(ids):
+            known = attend(operands)
+        assert (known == attend(operands)).all()
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.data())
+def test_any_tiles_that_are_shared_change_no_bit(data: st.DataObject) -> None:
+    num_tiles = data.draw(st.integers(1, 3))
+    past = data.draw(st.lists(st.integers(0, num_tiles * CELLS_PER_TILE - 5), min_size=2, max_size=6))
+    heads_per_group, num_groups = data.draw(st.integers(1, 9)), data.draw(st.integers(1, 3))
+    shape = Shape(
+        tuple(past),
+        num_tokens=data.draw(st.integers(1, 4)),
+        num_heads=heads_per_group * num_groups,
+        num_groups=num_groups,
+        head_size=32,
+        value_size=32,
+        num_keys=num_tiles * CELLS_PER_TILE,
+    )
+    drawn = data.draw(st.lists(st.integers(0, 2), min_size=len(past) * num_tiles, max_size=len(past) * num_tiles))
+    ids = np.array(drawn).reshape(len(past), num_tiles) + 3 * np.arange(num_tiles)
+    operands = copied(shape.draw(), ids)
+    apart = attend(operands)
+    with tiles_known(ids):
+        assert (attend(operands, data.draw(st.integers(1, 2))) == apart).all()
 
 
 @pytest.mark.parametrize("num_wrong", [1, 256])

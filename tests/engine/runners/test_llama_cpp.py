@@ -24,6 +24,8 @@ from octavo.engine.runners.llama_cpp.model import LlamaTokenizer, load_model, re
 from octavo.engine.specs import LlamaSpec
 from octavo.errors import ModelLoadError
 
+from .own_kernels import skip_without_own_kernels
+
 SAMPLE = (
     "Grüße aus Köln,  ¿qué tal?\n\tПривет, мир! 你好,世界。 こんにちは 안녕 שלום مرحبا नमस्ते 🦊👩‍👩‍👧🏳️‍🌈 "
     "e\u0301 \x00 def f(x): return x**2\r\n"
@@ -75,11 +77,13 @@ def load(path: Path) -> Iterator[Callable[..., BatchingEngine]]:
 
 
 @contextmanager
-def runner_of(model: binding.Model, keys: str = "f16", values: str = "f16") -> Iterator[LlamaRunner]:
-    """Two slots over a model that outlives them."""
-    context = binding.Context(model, ContextSettings(256, 2, 1, 64, keys, values))
+def runner_of(
+    model: binding.Model, keys: str = "f16", values: str = "f16", num_slots: int = 2
+) -> Iterator[LlamaRunner]:
+    """Over a model that outlives it."""
+    context = binding.Context(model, ContextSettings(256, num_slots, 1, 64, keys, values))
     try:
-        yield LlamaRunner(model, context, RunnerLimits(2, 256, 64, model.vocabulary_size, max_logits=64))
+        yield LlamaRunner(model, context, RunnerLimits(num_slots, 256, 64, model.vocabulary_size, max_logits=64))
     finally:
         context.close()
 
@@ -163,6 +167,35 @@ def test_a_copy_of_a_slot_goes_on_as_the_slot_does(model: binding.Model) -> None
         runner.truncate(0, 5)
         rows.append(prompt_logits(runner, tokens[5:], slot=0, start=5))
     assert np.array_equal(*rows)
+
+
+def test_copies_that_are_read_once_have_the_bits_of_the_same_work_done_apart(model: binding.Model) -> None:
+    """Also once they have gone different ways, were cut back and written on."""
+    skip_without_own_kernels()
+    tokens = model.tokenize("The capital of France is the city of Paris, and that of Italy is Rome. " * 6)[:100]
+    num_slots = 4
+
+    def decode(runner: LlamaRunner, position: int) -> np.ndarray:
+        spans = [(slot, position, tokens[slot : slot + 1], 1) for slot in range(num_slots)]
+        return runner.forward(ForwardBatch.build(spans)).copy()
+
+    def go_on(runner: LlamaRunner) -> list[np.ndarray]:
+        rows = [decode(runner, position) for position in (100, 101)]
+        runner.truncate(1, 40)
+        prompt_logits(runner, tuple(tokens[40:80][::-1].tolist()), slot=1, start=40)
+        prompt_logits(runner, tuple(tokens[:22].tolist()), slot=1, start=80)
+        return [*rows, decode(runner, 102)]
+
+    with runner_of(model, num_slots=num_slots) as runner:
+        for slot in range(num_slots):
+            for start in (0, 50):
+                prompt_logits(runner, tuple(tokens[start : start + 50].tolist()), slot, start)
+        apart = go_on(runner)
+        runner.truncate(0, 100)
+        for slot in range(1, num_slots):
+            runner.restore(slot, runner.save(0))
+        copied = go_on(runner)
+    assert np.array_equal(apart, copied)
 
 
 @pytest.fixture(scope="module")

@@ -23,7 +23,12 @@ from .own_kernels import skip_without_own_kernels
 
 Logits = NDArray[np.float32]
 
-TYPES = (GGMLQuantizationType.Q4_1, GGMLQuantizationType.Q5_0, GGMLQuantizationType.Q5_1)
+TYPES = (
+    GGMLQuantizationType.Q4_1,
+    GGMLQuantizationType.Q5_0,
+    GGMLQuantizationType.Q5_1,
+    GGMLQuantizationType.Q8_0,
+)
 SHAPES = tuple(
     Shape(num_layers, width, num_heads=4, num_kv_heads=1, feed_forward=feed_forward)
     for num_layers, width, feed_forward in ((1, 32, 96), (2, 96, 32), (1, 160, 64))

@@ -49,7 +49,7 @@ def _repeated(tokens: Tokens, max_length: int) -> Tokens:
         return NO_TOKENS
     following = tokens[ends[-1] :][:max_length]
     # Where what follows reaches the end of the text, the text has been repeating itself.
-    return np.resize(following, max_length)
+    return following if len(following) == max_length else np.resize(following, max_length)
 
 
 def _ends_of_earlier_matches(tokens: Tokens) -> NDArray[np.intp]:

@@ -1,7 +1,7 @@
 """What the batching engine needs of a model: logits for a batch of tokens, and a KV cache by slot."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -13,10 +13,6 @@ from octavo.errors import EngineError
 LONE_CHUNK = 64
 """Tokens of a prompt that are computed in a step of their own where steps are not shared: enough to fill a processor,
 few enough for others to wait for. Every runner gives the logits of so many tokens, unless a step takes fewer."""
-
-
-Snapshot = NDArray[np.uint8]
-"""A slot's keys and values in the host's memory, in a form of the runner's own."""
 
 
 class KvCacheFull(Exception):
@@ -41,6 +37,17 @@ class RunnerLimits:
     vocabulary_size: int
     max_logits: int
     can_share: bool = True
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Snapshot:
+    """A slot's keys and values in the host's memory.
+
+    data: in a form of the runner's own. tile_ids: of the slot's tiles, where the runner knows which are copies.
+    """
+
+    data: NDArray[np.uint8]
+    tile_ids: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
 
 
 @dataclass(frozen=True, slots=True)

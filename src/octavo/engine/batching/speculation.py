@@ -1,6 +1,6 @@
 """What is drafted for a step, and by whom."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from collections.abc import Sequence as Sequence_
 from dataclasses import dataclass
 from typing import Protocol
@@ -76,9 +76,7 @@ class Speculation:
         for drafter in self._drafters:
             drafter.judge(decoding)
             others = [sequence for sequence in decoding if sequence.id not in known]
-            known |= {
-                each.id: said for each, said in zip(others, drafter.propose(others), strict=True) if said.offer.length
-            }
+            known |= drafter.propose(others)
         return [known.get(sequence.id, NO_PROPOSAL) for sequence in decoding]
 
     def _offers(
@@ -119,11 +117,13 @@ class _FreeDrafter:
     def judge(self, decoding: Sequence_[Sequence]) -> None:
         self._record.judge(decoding)
 
-    def propose(self, sequences: Sequence_[Sequence]) -> Iterator[_Proposal]:
+    def propose(self, sequences: Sequence_[Sequence]) -> dict[str, _Proposal]:
+        """For those of whom it knows something, by id."""
         drafts = self._drafter.propose(sequences, list(map(_max_length, sequences)))
-        for sequence, tokens in zip(sequences, drafts, strict=True):
+        known = [(each, tokens) for each, tokens in zip(sequences, drafts, strict=True) if len(tokens)]
+        for sequence, tokens in known:
             self._record.note(sequence, tokens)
-            yield _Proposal(tokens, self._record.rate(sequence))
+        return {each.id: _Proposal(tokens, self._record.rate(each)) for each, tokens in known}
 
 
 def _max_length(sequence: Sequence) -> int:

@@ -53,10 +53,10 @@ class ScriptedRunner:
         return np.array(rows, np.float32).reshape(len(rows), self._limits.vocabulary_size)
 
     def save(self, slot: int) -> Snapshot:
-        return np.array(self._cache[slot], np.int32).view(np.uint8)
+        return Snapshot(np.array(self._cache[slot], np.int32).view(np.uint8))
 
     def restore(self, slot: int, snapshot: Snapshot) -> None:
-        self._cache[slot] = snapshot.view(np.int32).tolist()
+        self._cache[slot] = snapshot.data.view(np.int32).tolist()
 
     def truncate(self, slot: int, length: int) -> None:
         assert length == 0 or self._limits.can_share

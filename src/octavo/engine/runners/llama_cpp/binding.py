@@ -47,6 +47,9 @@ _soft_max = lib._lib.ggml_vec_soft_max_f32
 _soft_max.argtypes = (ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_float)
 _soft_max.restype = ctypes.c_double
 
+# Of native/; a library that was built without it reads each copy.
+_use_tile_ids: Callable[..., object] = getattr(lib._lib, "octavo_use_tile_ids", lambda *_: None)
+
 
 def initialize() -> None:
     """Once per process, before anything else here."""
@@ -325,6 +328,13 @@ def exponentials(row: NDArray[np.float32], highest: float) -> float:
     """Replaces each x of a contiguous row by exp(x - highest) and returns the sum of them all, in vector instructions
     that numpy has on few processors."""
     return float(_soft_max(len(row), row.ctypes.data, row.ctypes.data, highest))
+
+
+def use_tile_ids(ids: NDArray[np.int64]) -> None:
+    """Says for all attentions that are computed from now on which tiles of their KV cache are the same: those with one
+    number. ids: shape (sequences, tiles of a sequence); to be kept until others are given."""
+    num_sequences, num_tiles = ids.shape
+    _use_tile_ids(ctypes.c_void_p(ids.ctypes.data), ctypes.c_int64(num_sequences), ctypes.c_int64(num_tiles))
 
 
 def _bytes_pointer(data: NDArray[np.uint8]) -> object:

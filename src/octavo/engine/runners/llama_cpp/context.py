@@ -10,6 +10,7 @@ from octavo.engine.batching.rows import Row
 from octavo.engine.batching.runner import LONE_CHUNK, ForwardBatch, KvCacheFull, RunnerFailed, RunnerLimits, Snapshot
 from octavo.engine.batching.step_costs import StepCosts, StepTimer
 from octavo.engine.runners.llama_cpp import binding
+from octavo.engine.runners.llama_cpp.cache_tiles import CacheTiles
 from octavo.engine.runners.llama_cpp.thread_choice import ThreadChoice, choose_threads
 from octavo.engine.runners.llama_cpp.threads import ThreadGovernor
 from octavo.errors import ModelLoadError
@@ -33,6 +34,7 @@ class LlamaRunner:
         self._model = model
         self._context = context
         self._limits = limits
+        self._tiles = CacheTiles(limits.num_slots, context.context_length)
         self._governor: ThreadGovernor | None = None
 
     @classmethod
@@ -80,6 +82,8 @@ class LlamaRunner:
 
     def forward(self, batch: ForwardBatch) -> NDArray[np.float32]:
         started, cpu_started = perf_counter(), process_time()
+        self._tiles.written(batch.slots, batch.positions)
+        binding.use_tile_ids(self._tiles.ids)
         code = self._context.decode(batch.tokens, batch.positions, batch.slots, batch.wants_logits)
         if code == DECODED:
             if self._governor is not None:
@@ -96,11 +100,12 @@ class LlamaRunner:
             self.use_threads(governor.num_threads)
 
     def save(self, slot: int) -> Snapshot:
-        return self._context.save(slot)
+        return Snapshot(self._context.save(slot), self._tiles.of(slot))
 
     def restore(self, slot: int, snapshot: Snapshot) -> None:
-        if not self._context.restore(slot, snapshot):
+        if not self._context.restore(slot, snapshot.data):
             raise RunnerFailed("llama.cpp could not take back a part of its cache.")
+        self._tiles.restored(slot, snapshot.tile_ids)
 
     def truncate(self, slot: int, length: int) -> None:
         if not self._context.remove(slot, length):
