@@ -6,12 +6,12 @@ from octavo.engine.batching.step_costs import SIZES, FreeSteps, MeasuredSteps
 
 
 class SteadySteps(FreeSteps):
-    """Steps that take as long with many tokens as with one: every draft pays."""
+    """Steps that take as long with many tokens and graphs as with one: every draft pays."""
 
     def __init__(self, seconds: float = 1.0) -> None:
         self._seconds = seconds
 
-    def seconds(self, num_tokens: np.ndarray) -> np.ndarray:
+    def seconds(self, num_tokens: np.ndarray, num_graphs: np.ndarray | int = 1) -> np.ndarray:
         return np.full(len(num_tokens), self._seconds)
 
 

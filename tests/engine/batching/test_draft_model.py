@@ -11,6 +11,7 @@ from engine.batching.steps import SteadySteps, rising_costs
 from engine.builders import hashed_logits, request, scripted_runner
 from octavo.engine.batching.draft_model import DraftModel
 from octavo.engine.batching.draft_plan import DraftPlanner, Offer
+from octavo.engine.batching.runner import ForwardBatch
 from octavo.engine.batching.sequence import Sequence
 from octavo.engine.runners.scripted import NextLogits, ScriptedRunner
 
@@ -134,7 +135,7 @@ def test_a_full_cache_ends_the_drafts() -> None:
 def planned(offers: list[Offer], drafting_seconds: float, max_tokens: int = 100) -> list[int]:
     """Where a token more costs a step a tenth more."""
     costs, drafting_costs = rising_costs(per_token=0.1), rising_costs(per_token=0.0, first=drafting_seconds)
-    return DraftPlanner(costs, drafting_costs).plan(offers, max_tokens).lengths.tolist()
+    return DraftPlanner(costs, drafting_costs).plan(offers, range(len(offers)), max_tokens).lengths.tolist()
 
 
 def test_what_drafting_takes_is_weighed_against_what_it_gives() -> None:
@@ -153,15 +154,16 @@ def test_a_forward_of_the_draft_model_is_paid_for_once_by_all() -> None:
 
 @given(
     st.lists(st.builds(Offer, st.floats(0, 1), st.integers(0, 6), st.booleans()), min_size=1, max_size=6),
+    st.permutations(range(7)),
     st.integers(0, 20),
     st.floats(0, 1),
     st.floats(0, 1),
 )
 def test_a_plan_takes_no_more_than_is_offered_and_is_as_fast_as_none(
-    offers: list[Offer], max_tokens: int, per_token: float, drafting_seconds: float
+    offers: list[Offer], slots: list[int], max_tokens: int, per_token: float, drafting_seconds: float
 ) -> None:
     costs, drafting_costs = rising_costs(per_token), rising_costs(0.0, first=drafting_seconds)
-    plan = DraftPlanner(costs, drafting_costs).plan(offers, max_tokens)
+    plan = DraftPlanner(costs, drafting_costs).plan(offers, slots[: len(offers)], max_tokens)
     lengths = plan.lengths.tolist()
     assert all(0 <= length <= offer.length for length, offer in zip(lengths, offers, strict=True))
     assert sum(lengths) <= max_tokens
@@ -169,6 +171,21 @@ def test_a_plan_takes_no_more_than_is_offered_and_is_as_fast_as_none(
         sum(offer.rate**place for place in range(length + 1)) for length, offer in zip(lengths, offers, strict=True)
     )
     depths = [length for length, offer in zip(lengths, offers, strict=True) if offer.takes_time]
-    seconds = costs.seconds(np.array([len(offers) + sum(lengths)]))[0] + drafting_seconds * max(depths, default=0)
-    assert plan.speed == pytest.approx(promised / seconds)
-    assert plan.speed >= len(offers) / costs.seconds(np.array([len(offers)]))[0] - 1e-9
+
+    def seconds(lengths: list[int]) -> float:
+        batch = ForwardBatch.build(
+            sorted((slot, 0, np.zeros(1 + length, np.int32), 1) for slot, length in zip(slots, lengths, strict=False))
+        )
+        return float(costs.seconds(np.array([len(batch.tokens)]), batch.num_graphs)[0])
+
+    assert plan.speed == pytest.approx(promised / (seconds(lengths) + drafting_seconds * max(depths, default=0)))
+    assert plan.speed >= len(offers) / seconds([0] * len(offers)) - 1e-9
+
+
+def test_a_guess_that_needs_a_graph_of_its_own_has_to_be_worth_it() -> None:
+    sure, likely = Offer(1.0, 2), Offer(0.6, 2)
+    planner = DraftPlanner(rising_costs(per_token=0.1))
+    assert planner.plan([likely], [0], 100).lengths.tolist() == [2]
+    assert planner.plan([likely, *[Offer(0.0, 0)] * 7], range(8), 100).lengths.tolist() == [0] * 8
+    assert planner.plan([sure] * 8, range(8), 100).lengths.tolist() == [2] * 8, "all are in two graphs"
+    assert planner.plan([sure] * 8, range(0, 16, 2), 100).lengths.tolist() == [2] * 8, "as many as without"

@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from engine.builders import VOCABULARY_SIZE, hashed_logits, scripted_runner
 from octavo.engine.batching.runner import ForwardBatch, KvCacheFull
@@ -19,6 +21,48 @@ def test_a_batch_has_the_positions_and_slots_of_its_spans_and_wants_logits_of_th
     assert batch.wants_logits.tolist() == [True, False, False, False, False, True]
     assert ForwardBatch.build([span(0, 0, 7, 8, 9, wanted=2)]).wants_logits.tolist() == [False, True, True]
     assert (batch.tokens.dtype, batch.positions.dtype, batch.slots.dtype) == (np.int32, np.int32, np.int32)
+
+
+def num_graphs_of_llama_cpp(rows: list[tuple[int, int]]) -> int:
+    """rows: slots, ascending, and their new tokens. As its `split_equal` goes about it: from the first row that has
+    tokens left, as many neighbours as have some, and of each as many as the shortest has."""
+    left, number = dict(rows), 0
+    while any(left.values()):
+        slot = min(slot for slot, length in left.items() if length)
+        taken = [slot]
+        while left.get(taken[-1] + 1):
+            taken.append(taken[-1] + 1)
+        shortest = min(left[slot] for slot in taken)
+        for slot in taken:
+            left[slot] -= shortest
+        number += 1
+    return number
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [(0, 1)],
+        [(0, 1), (1, 1), (2, 1)],
+        [(0, 1), (2, 1), (3, 1)],
+        [(0, 1), (1, 5), (2, 1), (3, 5), (4, 5)],
+        [(0, 4), (1, 4), (2, 1)],
+        [(3, 2), (4, 4), (5, 2)],
+        [(0, 2), (1, 1), (2, 1)],
+        [(0, 2), (1, 1), (3, 1), (4, 3)],
+    ],
+)
+def test_a_batch_knows_in_how_many_graphs_it_is_computed(rows: list[tuple[int, int]]) -> None:
+    batch = ForwardBatch.build([span(slot, 0, *range(length)) for slot, length in rows])
+    assert batch.num_graphs == num_graphs_of_llama_cpp(rows)
+
+
+@given(st.integers(0, 3), st.lists(st.integers(1, 4), min_size=1, max_size=8))
+def test_a_batch_has_no_fewer_graphs_than_it_knows_of(first_slot: int, lengths: list[int]) -> None:
+    """It overlooks those of a length between its neighbours' that nobody before had."""
+    rows = list(enumerate(lengths, first_slot))
+    batch = ForwardBatch.build([span(slot, 0, *range(length)) for slot, length in rows])
+    assert batch.num_graphs <= num_graphs_of_llama_cpp(rows) <= len(rows)
 
 
 def test_the_scripted_runner_gives_the_logits_of_all_that_a_slot_holds() -> None:

@@ -179,6 +179,13 @@ def critical(degrees: int) -> float:
     return next(bound for most, bound in CRITICAL.items() if degrees <= most)
 
 
+def in_slot(slot: int, prompt: tuple[int, ...]) -> Sequence:
+    """A sequence that decodes there."""
+    made = sequence(prompt)
+    made.slot = slot
+    return made
+
+
 def drafted(speculation: Speculation, made: Sequence, actual: Callable[[Tokens], int], steps: int) -> list[int]:
     """Tokens that were drafted in each of so many steps, each of which draws one token."""
     lengths = []
@@ -191,19 +198,19 @@ def drafted(speculation: Speculation, made: Sequence, actual: Callable[[Tokens],
 
 def test_where_a_token_more_costs_a_step_more_nothing_is_drafted() -> None:
     speculation = Speculation([PromptLookup()], rising_costs(per_token=1.0))
-    assert sum(drafted(speculation, sequence((1, 2, 3) * 5), lambda tokens: int(tokens[-3]), 20)) == 0
+    assert sum(drafted(speculation, in_slot(0, (1, 2, 3) * 5), lambda tokens: int(tokens[-3]), 20)) == 0
 
 
 def test_a_drafter_that_is_wrong_is_soon_not_heard() -> None:
     speculation = Speculation([PromptLookup()], rising_costs(per_token=0.2))
     dice = np.random.default_rng(0)
-    wrong = drafted(speculation, sequence((1, 2) * 10), lambda _: int(dice.integers(1, 12)), 200)
+    wrong = drafted(speculation, in_slot(0, (1, 2) * 10), lambda _: int(dice.integers(1, 12)), 200)
     assert sum(wrong) < 20
 
 
 def test_a_drafter_that_has_become_right_is_heard_again_without_having_been_tried() -> None:
     speculation = Speculation([PromptLookup()], rising_costs(per_token=0.2))
-    made = sequence((1, 2) * 10)
+    made = in_slot(0, (1, 2) * 10)
     for token in (3, 1, 2, 4, 1, 2, 5, 1, 2, 6, 1, 2, 7, 1, 2):
         speculation.drafts([made], 100)
         made.append(token)
@@ -237,7 +244,7 @@ class Saying(Refusing):
 
 
 def test_a_drafter_is_asked_about_those_of_whom_the_ones_before_it_know_nothing() -> None:
-    repeating, other = sequence((1, 2, 3) * 5), sequence((4, 5, 6))
+    repeating, other = in_slot(0, (1, 2, 3) * 5), in_slot(1, (4, 5, 6))
     last = Saying(7)
     drafts = Speculation([Refusing(), PromptLookup(), last], SteadySteps()).drafts([repeating, other], 100)
     assert drafts[0].tolist()[:3] == [1, 2, 3]
@@ -260,13 +267,13 @@ class WrongAfter(Refusing):
 
 def test_what_one_drafter_has_shown_is_not_held_against_another() -> None:
     speculation = Speculation([WrongAfter(3), PromptLookup()], rising_costs(per_token=0.2))
-    lengths = drafted(speculation, sequence((1, 2, 3) * 5), lambda tokens: int(tokens[-3]), 60)
+    lengths = drafted(speculation, in_slot(0, (1, 2, 3) * 5), lambda tokens: int(tokens[-3]), 60)
     assert set(lengths[30::3]) == {0}
     assert min(*lengths[31::3], *lengths[32::3]) > 0
 
 
 def decoding(prompt: tuple[int, ...] = (1, 2, 3)) -> Sequence:
-    made = sequence(prompt)
+    made = in_slot(0, prompt)
     made.slot = 0
     return made
 
@@ -339,7 +346,7 @@ def test_a_core_that_is_closed_closes_the_model_that_drafts() -> None:
 
 
 def test_drafts_of_many_share_what_a_step_may_hold() -> None:
-    sequences = [sequence((1, 2, 3) * 5), sequence((4, 5) * 5), sequence((6, 7, 8, 9))]
+    sequences = [in_slot(0, (1, 2, 3) * 5), in_slot(1, (4, 5) * 5), in_slot(2, (6, 7, 8, 9))]
     drafts = Speculation([PromptLookup()], SteadySteps()).drafts(sequences, 9)
     assert [len(draft) for draft in drafts] == [5, 4, 0]
     assert drafts[0].tolist() == [1, 2, 3, 1, 2]

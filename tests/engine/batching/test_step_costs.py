@@ -16,7 +16,7 @@ class SlowRunner(ScriptedRunner):
     """Whose clock goes on by what its steps would take."""
 
     def __init__(self) -> None:
-        made = scripted_runner(max_batch_tokens=64, context_length=128)
+        made = scripted_runner(max_batch_tokens=64, max_logits=64, context_length=128)
         super().__init__(made.limits, lambda tokens: np.zeros(made.limits.vocabulary_size, np.float32))
         self.now = 0.0
 
@@ -38,12 +38,21 @@ def test_what_was_measured_at_start_holds_for_steps_of_other_sizes() -> None:
     runner.forward(ForwardBatch.build([(0, 0, np.array([1], np.int32), 1)]))  # nothing was left in the slot
 
 
-def test_steps_correct_what_is_expected_of_their_size_more_than_of_others() -> None:
-    costs = MeasuredSteps(np.ones(len(SIZES)))
+def test_steps_correct_what_is_expected_of_their_size_and_of_larger_ones_more_than_of_smaller_ones() -> None:
+    costs = MeasuredSteps(0.5 + SIZES * 0.1)
     for _ in range(20):
         costs.observe(5, 2.0)
     assert seconds(costs, 5) == pytest.approx(2.0, abs=0.05)
-    assert 1.0 < seconds(costs, 256) < 1.5
+    assert seconds(costs, 256) - seconds(costs, 6) == pytest.approx(25.0), "what the tokens in between take"
+    assert 0.6 < seconds(costs, 1) < 0.9
+
+
+def test_each_graph_more_costs_what_a_step_does_but_for_its_token() -> None:
+    costs = MeasuredSteps(SECONDS_PER_STEP + SECONDS_PER_TOKEN * SIZES)
+    expected = [SECONDS_PER_STEP + 20 * SECONDS_PER_TOKEN, 3 * SECONDS_PER_STEP + 20 * SECONDS_PER_TOKEN]
+    assert costs.seconds(np.array([20, 20]), np.array([1, 3])).tolist() == pytest.approx(expected)
+    costs.observe(20, expected[1], num_graphs=3)
+    assert seconds(costs, 20) == pytest.approx(expected[0]), "it took as long as expected"
 
 
 def test_a_step_that_was_interrupted_is_not_taken_at_its_word() -> None:

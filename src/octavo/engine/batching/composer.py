@@ -7,7 +7,7 @@ from typing import Protocol
 
 from octavo.engine.batching.drafts import NO_TOKENS
 from octavo.engine.batching.radix_tree import Tokens
-from octavo.engine.batching.runner import LONE_CHUNK, RunnerLimits
+from octavo.engine.batching.runner import LONE_CHUNK, ForwardBatch, RunnerLimits
 from octavo.engine.batching.sequence import Sequence
 from octavo.engine.batching.speculation import NO_DRAFTING, Drafting
 from octavo.engine.batching.step_costs import FREE_STEPS, StepCosts
@@ -41,8 +41,8 @@ class Composer(Protocol):
         """The next step, at least one token for somebody. running: in order of admission, not empty."""
         ...
 
-    def observe(self, num_tokens: int, seconds: float) -> None:
-        """Learn how long the model took for a step of so many tokens."""
+    def observe(self, batch: ForwardBatch, seconds: float) -> None:
+        """Learn how long the model took for a step."""
         ...
 
     def reusable(self, num_common: int, num_prompt_tokens: int) -> int:
@@ -82,8 +82,8 @@ class MixedSteps:
         chunks = self._share(behind, self._budget(len(decoding)), spare_rows)
         return [*(ScheduledSequence(sequence, 1) for sequence in decoding), *chunks]
 
-    def observe(self, num_tokens: int, seconds: float) -> None:
-        self._costs.observe(num_tokens, seconds)
+    def observe(self, batch: ForwardBatch, seconds: float) -> None:
+        self._costs.observe(len(batch.tokens), seconds, batch.num_graphs)
 
     def reusable(self, num_common: int, num_prompt_tokens: int) -> int:
         return num_common if self._limits.can_share else 0
@@ -140,7 +140,7 @@ class LoneSteps:
         self._can_share = limits.can_share
         self._turn = 0
 
-    def observe(self, num_tokens: int, seconds: float) -> None:
+    def observe(self, batch: ForwardBatch, seconds: float) -> None:
         """What steps are made of depends on no clock here."""
 
     def compose(self, running: Sequence_[Sequence]) -> list[ScheduledSequence]:

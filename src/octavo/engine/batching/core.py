@@ -128,7 +128,7 @@ class EngineCore:
             if not any(len(item.draft) for item in batch):
                 raise
             return self._forward([replace(item, draft=NO_TOKENS) for item in batch])
-        self._composer.observe(len(forward_batch.tokens), perf_counter() - started)
+        self._composer.observe(forward_batch, perf_counter() - started)
         return batch, logits
 
     def _make_room(self) -> list[Output]:

@@ -144,5 +144,5 @@ class DraftModel:
         )
         started = perf_counter()
         logits = self._runner.forward(batch)
-        self.costs.observe(len(batch.tokens), perf_counter() - started)
+        self.costs.observe(len(batch.tokens), perf_counter() - started, batch.num_graphs)
         return logits

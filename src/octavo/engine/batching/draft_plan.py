@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from octavo.engine.batching.runner import count_graphs
 from octavo.engine.batching.step_costs import FREE_STEPS, StepCosts
 
 MIN_GAIN = 1.05
@@ -48,8 +49,11 @@ class DraftPlanner:
         self._costs = costs
         self._drafting_costs = drafting_costs
 
-    def plan(self, offers: Sequence_[Offer], max_tokens: int) -> DraftPlan:
-        """The likeliest tokens first, as many as make the step worth most, but at most so many."""
+    def plan(self, offers: Sequence_[Offer], slots: Sequence_[int], max_tokens: int) -> DraftPlan:
+        """The likeliest tokens first, as many as make the step worth most, but at most so many.
+
+        slots: of those to whom the offers are made.
+        """
         num_sequences = len(offers)
         owners = np.repeat(np.arange(num_sequences), [offer.length for offer in offers])
         places = np.concatenate([np.arange(1, offer.length + 1) for offer in offers])
@@ -58,9 +62,10 @@ class DraftPlanner:
         owners, places = owners[likeliest], places[likeliest]
         gained = num_sequences + np.cumsum(chances[likeliest])
         takes_time = np.array([offer.takes_time for offer in offers])[owners]
-        seconds = self._costs.seconds(num_sequences + np.arange(1, len(likeliest) + 1))
-        speeds = gained / (seconds + self._drafting_seconds(places * takes_time))
-        plain = num_sequences / float(self._costs.seconds(np.array([num_sequences]))[0])
+        num_checked, num_graphs = _shapes(np.array(slots, np.int32), owners)
+        seconds = self._costs.seconds(num_checked, num_graphs)
+        plain = num_sequences / float(seconds[0])
+        speeds = gained / (seconds[1:] + self._drafting_seconds(places * takes_time))
         if not len(speeds) or speeds.max() <= MIN_GAIN * plain:
             return DraftPlan(np.zeros(num_sequences, np.int64), plain)
         best = int(speeds.argmax())
@@ -74,3 +79,14 @@ class DraftPlanner:
         seconds = np.append(0.0, self._drafting_costs.seconds(np.arange(1, widths.max() + 1)))
         total: NDArray[np.float64] = seconds[widths].sum(axis=1)
         return total
+
+
+def _shapes(slots: NDArray[np.int32], owners: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Tokens and graphs of the step that checks no drafted token, the first one, the first two, and so on.
+
+    owners: of the drafted tokens, as places in slots.
+    """
+    lengths = np.ones((len(owners) + 1, len(slots)), np.int64)
+    lengths[1:] += (owners[:, None] == np.arange(len(slots))).cumsum(axis=0)
+    by_slot = np.argsort(slots)
+    return lengths.sum(axis=1), count_graphs(slots[by_slot], lengths[:, by_slot])

@@ -54,13 +54,14 @@ class Snapshot:
 class ForwardBatch:
     """Tokens to compute, sorted by slot and position. All arrays have shape (n_tokens,).
 
-    wants_logits: marks the tokens whose next-token logits are returned.
+    wants_logits: marks the tokens whose next-token logits are returned. num_graphs: that it is computed in.
     """
 
     tokens: NDArray[np.int32]
     positions: NDArray[np.int32]
     slots: NDArray[np.int32]
     wants_logits: NDArray[np.bool_]
+    num_graphs: int = 1
 
     @classmethod
     def build(cls, spans: Iterable[tuple[int, int, NDArray[np.int32], int]]) -> "ForwardBatch":
@@ -70,13 +71,31 @@ class ForwardBatch:
         ends = np.cumsum(lengths)
         starts = np.array([start for _, start, _, _ in rows])
         num_wanted = np.array([wanted for _, _, _, wanted in rows])
+        slots = np.array([slot for slot, _, _, _ in rows], np.int32)
         offsets = np.arange(ends[-1]) - np.repeat(ends - lengths, lengths)
         return cls(
             tokens=np.concatenate([tokens for _, _, tokens, _ in rows]),
             positions=(np.repeat(starts, lengths) + offsets).astype(np.int32),
-            slots=np.repeat(np.array([slot for slot, _, _, _ in rows], np.int32), lengths),
+            slots=np.repeat(slots, lengths),
             wants_logits=offsets >= np.repeat(lengths - num_wanted, lengths),
+            num_graphs=int(count_graphs(slots, lengths)),
         )
+
+
+def count_graphs(slots: NDArray[np.int32], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    """How many graphs llama.cpp makes of batches, each of which reads all weights.
+
+    A graph takes neighbouring slots as far as all of them have tokens left: the tokens that everybody has are one, and
+    where a slot has more than the one before it, the rest is another. (So is what it has less than that one but more
+    than others; this is not counted.)
+
+    slots: shape (rows,), ascending. lengths: new tokens, shape (..., rows); the result has shape (...).
+    """
+    are_neighbours = np.diff(slots) == 1
+    rest = lengths - lengths.min(axis=-1, keepdims=True)
+    rises = rest[..., 1:] > np.where(are_neighbours, rest[..., :-1], 0)
+    number: NDArray[np.int64] = rises.sum(axis=-1) + (rest[..., 0] > 0)
+    return number + 1 + int((~are_neighbours).sum())
 
 
 class ModelRunner(Protocol):

@@ -52,11 +52,12 @@ class Speculation:
 
     def drafts(self, decoding: Sequence_[Sequence], max_tokens: int) -> list[Tokens]:
         known = self._known(decoding)
-        plan = self._planner.plan([proposal.offer for proposal in known], max_tokens)
+        slots = list(map(_slot, decoding))
+        plan = self._planner.plan([proposal.offer for proposal in known], slots, max_tokens)
         if self._model is None:
             return _cut(known, plan)
         offers = self._offers(self._model, decoding, known)
-        assisted = self._planner.plan(offers, max_tokens)
+        assisted = self._planner.plan(offers, slots, max_tokens)
         if assisted.speed <= plan.speed:
             return _cut(known, plan)
         drafts = _cut(known, assisted)
@@ -124,6 +125,11 @@ class _FreeDrafter:
         for sequence, tokens in known:
             self._record.note(sequence, tokens)
         return {each.id: _Proposal(tokens, self._record.rate(each)) for each, tokens in known}
+
+
+def _slot(sequence: Sequence) -> int:
+    assert sequence.slot is not None, "who decodes has one"
+    return sequence.slot
 
 
 def _max_length(sequence: Sequence) -> int:

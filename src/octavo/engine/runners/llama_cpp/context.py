@@ -87,15 +87,15 @@ class LlamaRunner:
         code = self._context.decode(batch.tokens, batch.positions, batch.slots, batch.wants_logits)
         if code == DECODED:
             if self._governor is not None:
-                self._govern(self._governor, len(batch.tokens), perf_counter() - started, process_time() - cpu_started)
+                self._govern(self._governor, batch, perf_counter() - started, process_time() - cpu_started)
             return self._context.logits(int(batch.wants_logits.sum()))
         if code == NO_CACHE_SLOT:
             raise KvCacheFull
         raise RunnerFailed(FAILURES.get(code, f"llama.cpp failed in the middle of a step (code {code})."))
 
-    def _govern(self, governor: ThreadGovernor, num_tokens: int, wall: float, cpu: float) -> None:
+    def _govern(self, governor: ThreadGovernor, batch: ForwardBatch, wall: float, cpu: float) -> None:
         before = governor.num_threads
-        governor.observe(num_tokens, wall, cpu)
+        governor.observe(len(batch.tokens), wall, cpu, batch.num_graphs)
         if governor.num_threads != before:
             self.use_threads(governor.num_threads)
 

@@ -36,13 +36,13 @@ class ThreadGovernor:
         self._patience = self._wait = PATIENCE
         self._trial: _Trial | None = None
 
-    def observe(self, num_tokens: int, wall: float, cpu: float) -> None:
+    def observe(self, num_tokens: int, wall: float, cpu: float, num_graphs: int = 1) -> None:
         """A step of so many tokens took so many seconds, and so many of all threads' processor time."""
         self._wait -= wall
         if self._trial is not None:
-            self._judge(self._trial, wall, float(self._costs.seconds(np.array([num_tokens]))[0]))
+            self._judge(self._trial, wall, float(self._costs.seconds(np.array([num_tokens]), num_graphs)[0]))
             return
-        self._costs.observe(num_tokens, wall)
+        self._costs.observe(num_tokens, wall, num_graphs)
         self._loss += LOSS_RATE * (self.num_threads - cpu / wall - self._loss)
         if self._wait <= 0:
             self._consider()
