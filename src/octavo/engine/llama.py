@@ -196,7 +196,7 @@ def _fingerprint(weights: bytes, spec: LlamaSpec, settings: ContextSettings) -> 
     numeric = replace(settings, context_length=0, num_slots=0, num_threads=num_threads, max_batch_tokens=most_at_once)
     choices = (spec.use_extra_buffers, spec.deterministic)
     text = f"{binding.version()} {binding.system_info()} {numeric} {choices}"
-    return f"fp_{hashlib.blake2b(weights + text.encode(), digest_size=8).hexdigest()}"
+    return f"fp_{hashlib.blake2b(weights + binding.build_digest() + text.encode(), digest_size=8).hexdigest()}"
 
 
 def _digest(path: Path) -> bytes:

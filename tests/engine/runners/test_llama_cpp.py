@@ -267,6 +267,19 @@ def test_the_fingerprint_changes_with_numeric_settings_and_only_then(
     assert len({each.info.fingerprint for each in (same, *others)}) == 4
 
 
+def test_the_fingerprint_changes_with_the_build(
+    engine: BatchingEngine, load: Callable[..., BatchingEngine], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library = Path(binding.lib._lib._name)
+    for file in library.parent.glob("lib*.so*"):
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    monkeypatch.setattr(binding.lib._lib, "_name", str(tmp_path / library.name))
+    assert load(use_extra_buffers=True).info.fingerprint == engine.info.fingerprint
+    with next(tmp_path.glob("libggml-cpu*.so")).open("ab") as file:
+        file.write(b"\0")
+    assert load(use_extra_buffers=True).info.fingerprint != engine.info.fingerprint
+
+
 def test_the_fingerprint_changes_with_any_byte_of_the_file(
     path: Path, engine: BatchingEngine, load: Callable[..., BatchingEngine], tmp_path: Path
 ) -> None:

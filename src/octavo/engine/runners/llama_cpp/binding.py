@@ -5,6 +5,7 @@ Each C handle has one owner with `close`. Return codes and sizes are passed on a
 """
 
 import ctypes
+import hashlib
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -64,6 +65,16 @@ def version() -> str:
 def system_info() -> str:
     """What the library was built to use of the processor, as llama.cpp says it."""
     return str(lib.llama_print_system_info().decode())
+
+
+def build_digest() -> bytes:
+    """Of the library's files: another compiler, processor or kernel is another build of the same version."""
+    folder = Path(lib._lib._name).parent
+    digest = hashlib.blake2b(digest_size=8)
+    for file in sorted(folder.glob("lib*")):
+        if file.suffix in (".so", ".dylib"):  # the names that end in a version are copies
+            digest.update(file.read_bytes())
+    return digest.digest()
 
 
 class Model:
