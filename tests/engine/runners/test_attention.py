@@ -16,7 +16,7 @@ from llama_cpp import llama_cpp
 from numpy.typing import NDArray
 
 from octavo.engine.runners.llama_cpp import binding
-from octavo.engine.runners.llama_cpp.cache_tiles import CELLS_PER_TILE
+from octavo.engine.runners.llama_cpp.cache_tiles import CELLS_PER_TILE, NO_TILES
 
 from .own_kernels import skip_without_own_kernels
 
@@ -233,7 +233,7 @@ def tiles_known(ids: NDArray[np.int64]) -> Iterator[None]:
     try:
         yield
     finally:
-        binding.use_tile_ids(np.zeros((0, 0), np.int64))
+        binding.use_tile_ids(NO_TILES)
 
 
 SHARED = (

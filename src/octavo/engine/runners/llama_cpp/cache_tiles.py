@@ -7,6 +7,9 @@ CELLS_PER_TILE = 32
 
 TileIds = NDArray[np.int64]
 
+NO_TILES: TileIds = np.empty((0, 0), np.int64)
+"""Of no cache."""
+
 
 class CacheTiles:
     """Numbers every tile of the KV cache, in all layers, so that tiles of one number hold the same bytes.

@@ -10,7 +10,7 @@ from octavo.engine.batching.rows import Row
 from octavo.engine.batching.runner import LONE_CHUNK, ForwardBatch, KvCacheFull, RunnerFailed, RunnerLimits, Snapshot
 from octavo.engine.batching.step_costs import StepCosts, StepTimer
 from octavo.engine.runners.llama_cpp import binding
-from octavo.engine.runners.llama_cpp.cache_tiles import CacheTiles
+from octavo.engine.runners.llama_cpp.cache_tiles import NO_TILES, CacheTiles
 from octavo.engine.runners.llama_cpp.thread_choice import ThreadChoice, choose_threads
 from octavo.engine.runners.llama_cpp.threads import ThreadGovernor
 from octavo.errors import ModelLoadError
@@ -85,6 +85,7 @@ class LlamaRunner:
         self._tiles.written(batch.slots, batch.positions)
         binding.use_tile_ids(self._tiles.ids)
         code = self._context.decode(batch.tokens, batch.positions, batch.slots, batch.wants_logits)
+        binding.use_tile_ids(NO_TILES)  # these are of this cache, and gone with it
         if code == DECODED:
             if self._governor is not None:
                 self._govern(self._governor, batch, perf_counter() - started, process_time() - cpu_started)
