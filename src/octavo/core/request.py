@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from octavo.core.channels import PLAIN, ChannelFormat
 from octavo.core.grammar import ANY_TEXT, Grammar
+from octavo.core.images import ImageSpan
 from octavo.core.sampling import SamplingParams
 from octavo.core.tools import NO_TOOLS, ToolUse
 
@@ -28,7 +29,7 @@ class GenerationRequest:
     Nothing in it is optional and nothing is text: stop strings, templates and the wire are other layers' business.
 
     id: unique among the requests that an engine has at a time.
-    prompt_tokens: at least one, at most the engine's context length.
+    prompt_tokens: at least one, at most the engine's context length; negative where images are.
     max_tokens: ≥ 0, and prompt_tokens + max_tokens ≤ the engine's context length.
     ignore_eos: go on after an end-of-generation token.
     stop_tokens: further tokens that end the sequence, also with ignore_eos.
@@ -36,6 +37,8 @@ class GenerationRequest:
         ≤ max_tokens.
     grammar: what the new tokens' text may be. Where it can go on no further, the sequence ends, also with ignore_eos.
     cache_key: computed tokens are shared only between requests with the same one.
+    adapter: key of the loaded adapter with which it is computed; empty for the model as it is.
+    images: where the prompt has some, in order. The engine has them: see `Engine.hold_images`.
     """
 
     id: str
@@ -48,6 +51,8 @@ class GenerationRequest:
     logprobs: LogprobParams = LogprobParams()
     grammar: Grammar = ANY_TEXT
     cache_key: str = ""
+    adapter: str = ""
+    images: tuple[ImageSpan, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,13 @@
 """The seam between Octavo and whatever computes tokens."""
 
 from collections.abc import AsyncGenerator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
+from octavo.core.adapters import Adapter
+from octavo.core.images import Image, ImageTokens
 from octavo.core.output import TokenChunk
 from octavo.core.request import GenerationRequest
 from octavo.core.vocabulary import Vocabulary
@@ -22,6 +25,7 @@ class EngineInfo:
     chat_template: Jinja source that came with the model, or None.
     fingerprint: changes when weights, engine build or a numeric setting change, and only then.
     description: what was chosen on this machine and why, one "name: value" a line, for people.
+    has_vision: whether it sees images.
     """
 
     context_length: int
@@ -29,6 +33,7 @@ class EngineInfo:
     chat_template: str | None
     fingerprint: str
     description: tuple[str, ...] = ()
+    has_vision: bool = False
 
 
 class EngineState(StrEnum):
@@ -57,7 +62,7 @@ class EngineHealth:
     num_restarts: int = 0
 
 
-class Tokenizer(Protocol):
+class TextTokenizer(Protocol):
     """Text to tokens and the vocabulary for the way back. How special tokens are found in a text is decided by
     `octavo.prompting.tokenization`, not here."""
 
@@ -69,7 +74,18 @@ class Tokenizer(Protocol):
         ...
 
 
-class LocalTokenizer(Tokenizer, Protocol):
+class Tokenizer(TextTokenizer, Protocol):
+    """Images, too."""
+
+    async def encode_image(self, image: Image) -> ImageTokens:
+        """The image as it stands in a prompt.
+
+        Raises VisionUnsupported, ImageRefused where it cannot be read, EngineError and EngineUnavailable.
+        """
+        ...
+
+
+class LocalTokenizer(TextTokenizer, Protocol):
     """A tokenizer in the engine's own process."""
 
     def encode_text(self, text: str) -> Sequence[int]:
@@ -97,6 +113,21 @@ class Engine(Protocol):
         """
         ...
 
+    def hold_images(self, images: Sequence[Image]) -> AbstractContextManager[None]:
+        """As long as the block runs, requests may show the images."""
+        ...
+
+    async def load_adapter(self, adapter: Adapter) -> None:
+        """Requests may name the adapter from now on, also when the engine has been replaced.
+
+        Raises AdapterRefused where it is none for this model, and then nothing has changed; EngineUnavailable.
+        """
+        ...
+
+    async def unload_adapter(self, key: str) -> None:
+        """Free an adapter, which no request that is not over names. One that is not loaded is not an error."""
+        ...
+
     def health(self) -> EngineHealth: ...
 
     async def close(self) -> None:
@@ -106,6 +137,10 @@ class Engine(Protocol):
 
 class HostedEngine(Engine, Protocol):
     """An engine that can live in a worker process and is given that process' main thread."""
+
+    def restore_adapter(self, adapter: Adapter) -> None:
+        """Load, before `run`, an adapter that another process had loaded. Raises AdapterRefused."""
+        ...
 
     def run(self) -> None:
         """Work in the calling thread until `close`."""

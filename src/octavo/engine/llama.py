@@ -1,7 +1,6 @@
 """The llama engine: the batching engine over llama.cpp, with what a spec leaves open chosen for this machine."""
 
 import hashlib
-import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
@@ -15,16 +14,19 @@ from octavo.engine.batching.composer import Composer, LoneSteps, MixedSteps
 from octavo.engine.batching.draft_model import DraftModel
 from octavo.engine.batching.drafts import ForcedTokens, PromptLookup
 from octavo.engine.batching.engine import BatchingEngine
+from octavo.engine.batching.image_store import ImageStore
 from octavo.engine.batching.runner import LONE_CHUNK
 from octavo.engine.batching.speculation import Speculation
 from octavo.engine.batching.step_costs import MeasuredSteps
+from octavo.engine.llama_description import Choices, describe
 from octavo.engine.runners.llama_cpp import binding, machine
+from octavo.engine.runners.llama_cpp.adapter_trial import try_adapter
 from octavo.engine.runners.llama_cpp.binding import ContextSettings
 from octavo.engine.runners.llama_cpp.context import LlamaRunner
+from octavo.engine.runners.llama_cpp.images import LlamaVision
 from octavo.engine.runners.llama_cpp.machine import CacheTypes, Machine
 from octavo.engine.runners.llama_cpp.model import LlamaTokenizer, check_file, load_model
 from octavo.engine.runners.llama_cpp.thread_choice import ThreadChoice
-from octavo.engine.runners.llama_cpp.waiting import describe_waiting
 from octavo.engine.specs import LlamaSpec
 from octavo.engine.stopwatch import Stopwatch
 from octavo.errors import ModelLoadError
@@ -37,7 +39,8 @@ def load_llama(spec: LlamaSpec, on_progress: Callable[[float], None]) -> Batchin
     check_file(path)
     beside = ThreadPoolExecutor(1)
     try:
-        digest = beside.submit(_digest, path)  # reading the file once more takes as long as loading it
+        files = [path] if spec.mmproj is None else [path, Path(spec.mmproj)]
+        digests = beside.map(_digest, files)  # reading the file once more takes as long as loading it
         model = load_model(path, use_extra_buffers=spec.use_extra_buffers, on_progress=on_progress)
         draft = _load_draft(spec, model)
         watch.lap("weights")
@@ -52,7 +55,9 @@ def load_llama(spec: LlamaSpec, on_progress: Callable[[float], None]) -> Batchin
         draft_model = _create_draft_model(spec, here, draft, settings, threads) if draft is not None else None
         composer = _create_composer(spec, runner, draft_model, threads)
         watch.lap("costs of steps")
-        fingerprint = _fingerprint(digest.result(), spec, settings)
+        vision = _create_vision(spec, model, threads)
+        watch.lap("vision")
+        fingerprint = _fingerprint(b"".join(digests), spec, settings)
         watch.lap("rest of digest and vocabulary")
     finally:
         beside.shutdown(wait=False, cancel_futures=True)  # who cannot be served is told so at once
@@ -62,14 +67,34 @@ def load_llama(spec: LlamaSpec, on_progress: Callable[[float], None]) -> Batchin
         num_slots=settings.num_slots,
         chat_template=model.chat_template,
         fingerprint=fingerprint,
-        description=(*_describe(spec, here, cache, settings, model, max_saved, threads, draft), f"loaded in: {watch}"),
+        description=(
+            *describe(Choices(spec, here, model, cache, settings, max_saved, threads, draft)),
+            f"loaded in: {watch}",
+        ),
+        has_vision=vision is not None,
     )
-    return BatchingEngine(runner, composer, tokenizer.result(), info, max_saved=max_saved)
+    return BatchingEngine(
+        runner,
+        composer,
+        tokenizer.result(),
+        info,
+        max_saved=max_saved,
+        images=ImageStore(vision) if vision is not None else None,
+        adapter_trial=lambda adapter: try_adapter(path, Path(adapter.path)),
+    )
 
 
 def _without_the_impossible(spec: LlamaSpec, runner: LlamaRunner) -> LlamaSpec:
     """Where no part of a slot's tokens can be kept, prefixes cannot be cached nor guesses taken back."""
     return spec if runner.limits.can_share else msgspec.structs.replace(spec, prefix_cache=0, speculation=False)
+
+
+def _create_vision(spec: LlamaSpec, model: binding.Model, threads: ThreadChoice) -> LlamaVision | None:
+    """Raises ModelLoadError."""
+    if spec.mmproj is None:
+        return None
+    check_file(Path(spec.mmproj))
+    return LlamaVision(Path(spec.mmproj), model, num_threads=threads.num_threads)
 
 
 def _choose_threads(spec: LlamaSpec, here: Machine, runner: LlamaRunner) -> ThreadChoice:
@@ -206,51 +231,3 @@ def _digest(path: Path) -> bytes:
             return hashlib.file_digest(file, hashlib.blake2b).digest()
     except OSError as error:
         raise ModelLoadError(f"{path.name}: cannot be read ({error.strerror}).") from error
-
-
-def _describe(
-    spec: LlamaSpec,
-    here: Machine,
-    cache: CacheTypes,
-    settings: ContextSettings,
-    model: binding.Model,
-    max_saved: int,
-    threads: ThreadChoice,
-    draft: binding.Model | None,
-) -> tuple[str, ...]:
-    repacking = "on" if spec.use_extra_buffers else "off: the process died while it loaded the model with it"
-    return (
-        f"model: {model.description}, trained on {model.trained_context_length} tokens of context",
-        f"machine: {here.summary}",
-        f"library: llama.cpp {binding.version()}: {binding.system_info()}",
-        f"weight repacking: {repacking}",
-        f"KV cache: keys {cache.keys}, values {cache.values} ({cache.reason})",
-        *_describe_threads(spec, threads),
-        f"context: {settings.context_length} tokens in each of {settings.num_slots} slots",
-        f"token budget: {settings.max_batch_tokens} a step",
-        f"prefix cache: {max_saved} tokens in the host's memory beside those in the slots",
-        f"speculation: {'on, where it pays' if spec.speculation and not spec.deterministic else 'off'}",
-        f"draft model: {_describe_draft(spec, draft)}",
-        f"deterministic: {'on, one sequence a step' if spec.deterministic else 'off'}",
-    )
-
-
-def _describe_draft(spec: LlamaSpec, draft: binding.Model | None) -> str:
-    if draft is not None:
-        return f"{draft.description}, heard where it pays"
-    if spec.draft is None:
-        return "none"
-    return (
-        f"not loaded: nothing is drafted {'with --deterministic' if spec.deterministic else 'for this kind of model'}"
-    )
-
-
-def _describe_threads(spec: LlamaSpec, threads: ThreadChoice) -> tuple[str, ...]:
-    neighbours = "a thread less while others take processor time from the threads, where that is faster"
-    server = "no processor of its own; the engine counts it as a neighbour"
-    return (
-        f"threads: {threads.summary}",
-        f"waiting: {describe_waiting(os.environ, binding.system_info())}",
-        f"neighbours: {'as many threads whatever else runs' if spec.deterministic else neighbours}",
-        f"API process: {'no processor of its own' if spec.deterministic else server}",
-    )

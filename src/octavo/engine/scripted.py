@@ -16,17 +16,19 @@ import re
 import threading
 import time
 from collections.abc import AsyncGenerator, Iterator, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from itertools import chain, cycle, islice
 
 import msgspec
 
+from octavo.core.adapters import Adapter
+from octavo.core.images import Image, ImageTokens
 from octavo.core.output import FinishReason, TokenChunk, TokenLogprob
 from octavo.core.request import GenerationRequest
 from octavo.core.vocabulary import SpecialToken, Vocabulary
 from octavo.engine.base import EngineHealth, EngineInfo, EngineState, Fragment
 from octavo.engine.specs import ScriptedSpec
-from octavo.errors import EngineError, EngineUnavailable
+from octavo.errors import EngineError, EngineUnavailable, VisionUnsupported
 
 END_TOKEN = 256
 START_TOKEN = 257
@@ -62,6 +64,9 @@ class ByteTokenizer:
     async def encode(self, fragments: Sequence[Fragment]) -> tuple[int, ...]:
         parts = ((part,) if isinstance(part, int) else self.encode_text(part) for part in fragments)
         return tuple(chain.from_iterable(parts))
+
+    async def encode_image(self, image: Image) -> ImageTokens:
+        raise VisionUnsupported("The scripted engine sees no images.")
 
     def encode_text(self, text: str) -> Sequence[int]:
         return text.encode()
@@ -110,6 +115,18 @@ class ScriptedEngine:
         finally:
             self._num_running -= 1
             self._slots.release()
+
+    def hold_images(self, images: Sequence[Image]) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    async def load_adapter(self, adapter: Adapter) -> None:
+        """It says the same with every adapter."""
+
+    async def unload_adapter(self, key: str) -> None:
+        pass
+
+    def restore_adapter(self, adapter: Adapter) -> None:
+        pass
 
     def health(self) -> EngineHealth:
         state = EngineState.CLOSED if self._closed.is_set() else EngineState.READY

@@ -14,6 +14,7 @@ class LlamaSpec(msgspec.Struct, frozen=True, tag="llama"):
     prefix_cache: bytes of the host's memory for the computed tokens of requests that have left their slots.
     speculation: guess tokens from what was there before and check them, where that is faster; none is drawn otherwise.
     draft: the .gguf file of a smaller model with the same vocabulary, whose guesses are checked too.
+    mmproj: the .gguf file with which the model sees images.
     deterministic: the same request gives the same bits, whatever else runs; costs throughput.
     use_extra_buffers: let ggml repack weights for this processor (AMX among others); off is slower and safest.
     """
@@ -28,6 +29,7 @@ class LlamaSpec(msgspec.Struct, frozen=True, tag="llama"):
     prefix_cache: int | None = None
     speculation: bool = True
     draft: str | None = None
+    mmproj: str | None = None
     deterministic: bool = False
     use_extra_buffers: bool = True
 

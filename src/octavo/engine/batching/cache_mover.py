@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from octavo.engine.batching.cache_moves import CacheMove, Copy, Discard, Move, Restore, Save, Truncate
+from octavo.engine.batching.cache_moves import CacheMove, Copy, Discard, Exchange, Move, Restore, Save, Truncate
 from octavo.engine.batching.runner import ModelRunner, Snapshot
 
 
@@ -28,6 +28,11 @@ class CacheMover:
                 case Move(source, target):
                     self._runner.restore(target, self._runner.save(source))
                     self._runner.truncate(source, 0)
+                    read.clear()
+                case Exchange(a, b):
+                    from_a, from_b = self._runner.save(a), self._runner.save(b)
+                    self._runner.restore(a, from_b)
+                    self._runner.restore(b, from_a)
                     read.clear()
                 case Save(slot, snapshot):
                     self._snapshots[snapshot] = self._runner.save(slot)

@@ -29,6 +29,14 @@ class Move:
 
 
 @dataclass(frozen=True, slots=True)
+class Exchange:
+    """Make each of two slots hold all that the other one holds."""
+
+    a: int
+    b: int
+
+
+@dataclass(frozen=True, slots=True)
 class Save:
     """Keep what the slot holds in the host's memory under the name `snapshot`."""
 
@@ -52,4 +60,4 @@ class Discard:
     snapshot: int
 
 
-CacheMove = Truncate | Copy | Move | Save | Restore | Discard
+CacheMove = Truncate | Copy | Move | Exchange | Save | Restore | Discard

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from collections.abc import Sequence as Sequence_
 from dataclasses import dataclass, field
+from math import inf
 from typing import Protocol
 
 from octavo.engine.batching.drafts import NO_TOKENS
@@ -11,6 +12,7 @@ from octavo.engine.batching.runner import LONE_CHUNK, ForwardBatch, RunnerLimits
 from octavo.engine.batching.sequence import Sequence
 from octavo.engine.batching.speculation import NO_DRAFTING, Drafting
 from octavo.engine.batching.step_costs import FREE_STEPS, StepCosts
+from octavo.engine.batching.turns import Turns
 
 MIN_CHUNK = 128
 """Smaller chunks of a prompt cost more in graphs than they give in fairness."""
@@ -38,7 +40,10 @@ class Composer(Protocol):
     """Composes steps, and knows what that means for sharing."""
 
     def compose(self, running: Sequence_[Sequence]) -> list[ScheduledSequence]:
-        """The next step, at least one token for somebody. running: in order of admission, not empty."""
+        """The next step, at least one token for somebody; all with one adapter, and text or a part of one image.
+
+        running: in order of admission, not empty.
+        """
         ...
 
     def observe(self, batch: ForwardBatch, seconds: float) -> None:
@@ -58,7 +63,7 @@ class Composer(Protocol):
 
 
 class MixedSteps:
-    """As many sequences in a step as fit its budgets of tokens and of rows of logits.
+    """As many of the sequences that may share a step as fit its budgets of tokens and of rows of logits.
 
     Each step lets the computed tokens of every sequence catch up with its known tokens: first those that miss one token
     (they are decoding), then longer chunks with what is left of the budget. There is no prefill or decode phase.
@@ -72,14 +77,19 @@ class MixedSteps:
         self._limits = limits
         self._costs = costs
         self._drafting = drafting
+        self._turns = Turns()
 
     def compose(self, running: Sequence_[Sequence]) -> list[ScheduledSequence]:
-        decoding = [sequence for sequence in running if sequence.num_pending == 1]
-        behind = [sequence for sequence in running if sequence.num_pending > 1]
-        spare_rows = self._limits.max_logits - len(running)
+        turn = self._turns.next(running)
+        stall = MAX_STALL / max(turn.num_others, 1) if any(map(_is_decoding, running)) else inf
+        if turn.is_at_image:
+            return [self._look(turn.sequences[0], stall)]
+        decoding = [sequence for sequence in turn.sequences if _is_decoding(sequence)]
+        behind = [sequence for sequence in turn.sequences if not _is_decoding(sequence)]
+        spare_rows = self._limits.max_logits - len(turn.sequences)
         if not behind:
             return self._decode(decoding, spare_rows)
-        chunks = self._share(behind, self._budget(len(decoding)), spare_rows)
+        chunks = self._share(behind, self._budget(len(decoding), stall), spare_rows)
         return [*(ScheduledSequence(sequence, 1) for sequence in decoding), *chunks]
 
     def observe(self, batch: ForwardBatch, seconds: float) -> None:
@@ -91,17 +101,21 @@ class MixedSteps:
     def close(self) -> None:
         self._drafting.close()
 
+    def _look(self, sequence: Sequence, stall: float) -> ScheduledSequence:
+        budget = self._limits.max_batch_tokens if sequence.sees_whole else self._budget(0, stall)
+        return ScheduledSequence(sequence, min(sequence.num_computable, budget))
+
     def _decode(self, decoding: Sequence_[Sequence], spare_rows: int) -> list[ScheduledSequence]:
         """With what is drafted, because there is no prompt that waits for its tokens to be computed."""
         spare = min(self._limits.max_batch_tokens - len(decoding), spare_rows)
         drafts = self._drafting.drafts(decoding, spare if self._limits.can_share else 0)
         return [ScheduledSequence(sequence, 1, draft) for sequence, draft in zip(decoding, drafts, strict=True)]
 
-    def _budget(self, num_decoding: int) -> int:
-        """Tokens of prompts. Where somebody's answer is being written, it must not stand still for long."""
+    def _budget(self, num_decoding: int, stall: float) -> int:
+        """Tokens of prompts. stall: seconds that those may stand still whose answers are being written."""
         most = self._limits.max_batch_tokens
-        if num_decoding:
-            most = min(most, max(self._costs.max_tokens(MAX_STALL), MIN_CHUNK + num_decoding))
+        if stall < inf:
+            most = min(most, max(self._costs.max_tokens(stall), MIN_CHUNK + num_decoding))
         return most - num_decoding
 
     def _share(self, behind: Sequence_[Sequence], budget: int, spare_rows: int) -> Iterator[ScheduledSequence]:
@@ -113,17 +127,21 @@ class MixedSteps:
         share = budget // max(min(len(behind), budget // MIN_CHUNK), 1)
         fitting: list[tuple[Sequence, int]] = []
         for sequence in behind:
-            chunk = min(sequence.num_pending, share)
+            chunk = min(sequence.num_computable, share)
             if chunk <= budget:
                 budget -= chunk
                 fitting.append((sequence, chunk))
         for sequence, chunk in fitting:
-            wanted = min(sequence.num_pending, chunk + budget)
+            wanted = min(sequence.num_computable, chunk + budget)
             granted = min(wanted, sequence.max_span(1 + spare_rows))
             budget -= wanted - chunk
             if granted:
                 spare_rows -= max(sequence.num_logits(granted) - 1, 0)
                 yield ScheduledSequence(sequence, granted)
+
+
+def _is_decoding(sequence: Sequence) -> bool:
+    return sequence.num_pending == 1
 
 
 class LoneSteps:
@@ -137,6 +155,7 @@ class LoneSteps:
 
     def __init__(self, limits: RunnerLimits) -> None:
         self._chunk = min(LONE_CHUNK, limits.max_logits, limits.max_batch_tokens)
+        self._max_batch_tokens = limits.max_batch_tokens
         self._can_share = limits.can_share
         self._turn = 0
 
@@ -158,4 +177,7 @@ class LoneSteps:
 
     def _span(self, sequence: Sequence) -> int:
         start, end = sequence.num_computed, sequence.num_prompt_tokens
-        return min(self._chunk - start % self._chunk, end - start, sequence.num_pending) if start < end else 1
+        if start >= end:
+            return 1
+        chunk = self._max_batch_tokens if sequence.sees_whole else self._chunk - start % self._chunk
+        return min(chunk, end - start, sequence.num_computable)

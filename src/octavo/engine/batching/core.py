@@ -9,6 +9,8 @@ from time import perf_counter
 import numpy as np
 from numpy.typing import NDArray
 
+from octavo.core.adapters import Adapter
+from octavo.core.images import ImageSpan
 from octavo.core.output import FinishReason, TokenChunk, TokenLogprob
 from octavo.core.request import GenerationRequest
 from octavo.engine.batching.cache_mover import CacheMover
@@ -21,6 +23,7 @@ from octavo.engine.batching.runner import ForwardBatch, KvCacheFull, ModelRunner
 from octavo.engine.batching.sampler import sample
 from octavo.engine.batching.scheduler import Scheduler
 from octavo.engine.batching.sequence import Sequence
+from octavo.engine.batching.sight import EmbeddingsOf, Sight, is_at
 from octavo.errors import EngineError
 
 Output = tuple[str, TokenChunk | EngineError]
@@ -59,16 +62,24 @@ class EngineCore:
     """Holds every request from `submit` until its last chunk was returned by `step`, or until `cancel`."""
 
     def __init__(
-        self, runner: ModelRunner, composer: Composer, *, eog_tokens: frozenset[int], max_saved: int = 0
+        self,
+        runner: ModelRunner,
+        composer: Composer,
+        *,
+        eog_tokens: frozenset[int],
+        max_saved: int = 0,
+        embeddings_of: EmbeddingsOf = lambda _: None,
     ) -> None:
         """max_saved: tokens whose keys and values may be kept in the host's memory."""
         self._runner = runner
+        self._sight = Sight(embeddings_of)
         self._eog_tokens = eog_tokens
         self._scheduler = Scheduler(runner.limits.num_slots, composer, max_saved if runner.limits.can_share else 0)
         self._cache = CacheMover(runner)
         self._sequences: dict[str, Sequence] = {}
         self._composer = composer
         self._masks = MaskComputer(runner.limits.vocabulary_size)
+        self._adapters = {""}
         self.batch_size = 0
 
     @property
@@ -88,6 +99,8 @@ class EngineCore:
 
         grammar: the state before the first token of the request's grammar, where that is not free.
         """
+        if request.adapter not in self._adapters:
+            return [(request.id, EngineError("The engine has lost the adapter of this request."))]
         sequence = Sequence(request, self._runner.limits.context_length, self._eog_tokens, grammar)
         if sequence.num_pending == 0:
             return [(request.id, TokenChunk((), FinishReason.LENGTH))]
@@ -100,11 +113,39 @@ class EngineCore:
         if request_id in self._sequences:
             self._remove(self._sequences[request_id])
 
+    def load_adapter(self, adapter: Adapter) -> None:
+        """Raises AdapterRefused."""
+        self._runner.load_adapter(adapter)
+        self._adapters.add(adapter.key)
+
+    def unload_adapter(self, key: str) -> None:
+        """No request that is not over names it."""
+        self._adapters.discard(key)
+        self._runner.unload_adapter(key)
+
+    @property
+    def unseen_span(self) -> ImageSpan | None:
+        """What must be encoded so that sequences can go on."""
+        return self._sight.unseen(self._scheduler.running)
+
+    def needs(self, span: ImageSpan) -> bool:
+        """Whether a sequence cannot go on without that part of an image."""
+        return any(is_at(sequence, span) for sequence in self._scheduler.running)
+
+    def fail_image(self, span: ImageSpan, message: str) -> list[Output]:
+        """End the requests that cannot go on without that part of an image."""
+        failing = [sequence for sequence in self._scheduler.running if is_at(sequence, span)]
+        for sequence in failing:
+            self._remove(sequence)
+        return [(sequence.id, EngineError(message)) for sequence in failing]
+
     def step(self) -> list[Output]:
-        """One batch through the model. Raises RunnerFailed when the model's state is lost."""
-        step = self._scheduler.schedule()
-        self.batch_size = len(step.batch)
+        """One batch through the model, if any sequence can go on. Raises RunnerFailed when its state is lost."""
+        step = self._scheduler.schedule(self._sight.is_clear)
         self._cache.carry_out(step.moves)
+        if not step.batch:
+            return []
+        self.batch_size = len(step.batch)
         drawing = [item.sequence for item in step.batch if item.sequence.draws_after(item.num_tokens)]
         masks = self._masks.begin(_grammars(drawing))
         try:
@@ -120,7 +161,10 @@ class EngineCore:
 
     def _forward(self, batch: Sequence_[ScheduledSequence]) -> tuple[Sequence_[ScheduledSequence], Logits]:
         """The batch and its logits; without its drafts where the cache has no room for them. Raises KvCacheFull."""
-        forward_batch = ForwardBatch.build(map(_span, batch))
+        first = batch[0].sequence
+        forward_batch = ForwardBatch.build(
+            map(_span, batch), adapter=first.request.adapter, image=self._sight.piece(first)
+        )
         started = perf_counter()
         try:
             logits = self._runner.forward(forward_batch)
@@ -176,9 +220,12 @@ class EngineCore:
             sequence = item.sequence
             end = start + item.num_logits
             draws = sequence.draws_after(item.num_tokens)
-            scored = sequence.advance(item.num_tokens).tolist()
+            scored = sequence.advance(item.num_tokens)
             rows = logits[start : start + len(scored)]
-            prompt_logprobs = score(rows, scored, sequence.request.logprobs.num_top, self._runner.exponentials)
+            if (scored < 0).any():  # an image's tokens are not said to be probable or not
+                rows, scored = rows[scored >= 0], scored[scored >= 0]
+            num_top = sequence.request.logprobs.num_top
+            prompt_logprobs = score(rows, scored.tolist(), num_top, self._runner.exponentials)
             yield _Computed(sequence, prompt_logprobs, end - 1 - len(item.draft), draws, item.draft)
             start = end
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence as Sequence_
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 from octavo.engine.batching.draft_model import DraftModel
 from octavo.engine.batching.draft_plan import Offer
@@ -39,17 +40,20 @@ class CostlyDrafter:
     def __init__(self, model: DraftModel) -> None:
         self._model = model
         self._record = TrackRecord(model.first_rate)
-        self._trials: dict[str, _Trial] = {}
+        self._trials: WeakKeyDictionary[Sequence, _Trial] = WeakKeyDictionary()
 
     def judge(self, decoding: Sequence_[Sequence]) -> None:
-        """Learn from the tokens that have come since. Other sequences are forgotten."""
+        """Learn from the tokens that have come since."""
         self._record.judge(decoding)
-        self._trials = {each.id: self._trials.get(each.id, _Trial(each.num_tokens)) for each in decoding}
+        for each in decoding:
+            self._trials.setdefault(each, _Trial(each.num_tokens))
 
     def offer(self, sequence: Sequence, max_length: int) -> Offer:
-        """To one of those that were judged last."""
+        """To one of those that were judged last. It sees no images."""
+        if sequence.request.images:
+            return Offer(0.0, 0, takes_time=True)
         rate = self._record.rate(sequence)
-        if self._trials[sequence.id].is_due(sequence):
+        if self._trials[sequence].is_due(sequence):
             rate = max(rate, self._model.first_rate)
         return Offer(rate, max_length, takes_time=True)
 
@@ -58,7 +62,7 @@ class CostlyDrafter:
         for sequence, tokens in zip(sequences, drafts, strict=True):
             if len(tokens):
                 self._record.note(sequence, tokens)
-                self._trials[sequence.id] = self._trials[sequence.id].after(sequence)
+                self._trials[sequence] = self._trials[sequence].after(sequence)
         return drafts
 
     def close(self) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence as Sequence_
 from dataclasses import dataclass
 from typing import Protocol
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,9 +48,15 @@ def _repeated(tokens: Tokens, max_length: int) -> Tokens:
     ends = _ends_of_earlier_matches(tokens)
     if not len(ends) or max_length <= 0:
         return NO_TOKENS
-    following = tokens[ends[-1] :][:max_length]
+    following = _up_to_image(tokens[ends[-1] :][:max_length])
     # Where what follows reaches the end of the text, the text has been repeating itself.
-    return following if len(following) == max_length else np.resize(following, max_length)
+    reaches_end = ends[-1] + len(following) == len(tokens)
+    return np.resize(following, max_length) if reaches_end else following
+
+
+def _up_to_image(tokens: Tokens) -> Tokens:
+    is_image = tokens < 0
+    return tokens[: is_image.argmax()] if is_image.any() else tokens
 
 
 def _ends_of_earlier_matches(tokens: Tokens) -> NDArray[np.intp]:
@@ -88,18 +95,17 @@ class ForcedTokens:
     first_rate = 0.9
 
     def __init__(self) -> None:
-        self._forced: dict[str, _Forced] = {}
+        self._forced: WeakKeyDictionary[Sequence, _Forced] = WeakKeyDictionary()
 
     def propose(self, sequences: Sequence_[Sequence], max_lengths: Sequence_[int]) -> list[Tokens]:
-        """sequences: all that may be asked for again."""
-        self._forced = {each.id: self._find(each, each.grammar) for each in sequences if each.grammar is not None}
         return [
-            self._forced[each.id].tokens[:length] if each.id in self._forced else NO_TOKENS
+            NO_TOKENS if each.grammar is None else self._find(each, each.grammar)[:length]
             for each, length in zip(sequences, max_lengths, strict=True)
         ]
 
-    def _find(self, sequence: Sequence, grammar: GrammarState) -> _Forced:
-        before = self._forced.get(sequence.id)
+    def _find(self, sequence: Sequence, grammar: GrammarState) -> Tokens:
+        before = self._forced.get(sequence)
         left = before.behind(sequence.tokens) if before is not None else NO_TOKENS
         tokens = left if len(left) else np.array(grammar.matcher.compute_ff_tokens(), np.int32)
-        return _Forced(tokens, sequence.num_tokens)
+        self._forced[sequence] = _Forced(tokens, sequence.num_tokens)
+        return tokens

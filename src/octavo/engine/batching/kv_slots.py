@@ -5,9 +5,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import count, islice
 
-from octavo.engine.batching.cache_moves import CacheMove, Copy, Discard, Move, Restore, Save, Truncate
+from octavo.engine.batching.cache_moves import CacheMove, Copy, Discard, Exchange, Move, Restore, Save, Truncate
 from octavo.engine.batching.radix_tree import RadixTree, Tokens
 from octavo.engine.batching.sequence import Sequence
+from octavo.engine.batching.slot_layout import choose_slot, gathered, is_scattered
 
 MIN_SHARED = 16
 """Copying or saving a prefix takes as long as computing a few tokens; a shorter one is computed again."""
@@ -28,7 +29,7 @@ class CacheEntry:
     """
 
     def __init__(self, sequence: Sequence, slot: int) -> None:
-        self.cache_key = sequence.request.cache_key
+        self.cache_key = sequence.cache_key
         self.num_prompt_tokens = sequence.num_prompt_tokens
         self.tokens: Tokens = sequence.tokens.copy()
         self.runs: Sequence | None = sequence
@@ -57,12 +58,13 @@ class Prefix:
 
 
 class KvSlots:
-    """Slots by number; the lowest free one is given out first.
+    """Slots by number.
 
-    llama.cpp computes neighbouring slots in one graph, so active slots are kept together at the low end. A slot that
-    was released holds its sequence's computed tokens until it is given out again, and then they are saved in the host's
-    memory as far as nobody else holds them: together this is the prefix cache. Of what is saved, what was used last is
-    kept longest; where nothing may be saved, a slot's tokens last until it is taken.
+    llama.cpp computes neighbouring slots in one graph, so those that share steps, having one adapter, are kept
+    together; a sequence without others like it begins far from the rest, where both can grow. A slot that was released
+    holds its sequence's computed tokens until it is given out again, and then they are saved in the host's memory as
+    far as nobody else holds them: together this is the prefix cache. Of what is saved, what was used last is kept
+    longest; where nothing may be saved, a slot's tokens last until it is taken.
 
     reusable: see there. max_saved: tokens of all snapshots together.
     """
@@ -70,13 +72,13 @@ class KvSlots:
     def __init__(self, num_slots: int, reusable: Reusable, max_saved: int = 0) -> None:
         self._entries: list[CacheEntry | None] = [None] * num_slots
         self._taken = [False] * num_slots
-        self._trees: defaultdict[str, RadixTree[CacheEntry]] = defaultdict(RadixTree)
+        self._trees: defaultdict[tuple[str, str], RadixTree[CacheEntry]] = defaultdict(RadixTree)
         self._reusable = reusable
         self._max_saved = max_saved
         self._saved: OrderedDict[int, CacheEntry] = OrderedDict()  # by snapshot, what was used last at the end
         self._num_saved = 0
         self._snapshots = count()
-        self._had_gap = False
+        self._was_scattered = False
 
     @property
     def can_acquire(self) -> bool:
@@ -84,18 +86,19 @@ class KvSlots:
 
     def find_prefix(self, sequence: Sequence) -> Prefix | None:
         """The longest beginning of the sequence that need not be computed again; of equal ones, the nearest."""
-        tree, best, lowest_free = self._trees.get(sequence.request.cache_key), None, self._lowest_free
+        tree, best, slot = self._trees.get(sequence.cache_key), None, self._slot_for(sequence)
         for num_common, entry in islice(tree.matches(sequence.tokens), MAX_LOOKS) if tree else ():
             if num_common < max(MIN_SHARED, best.length if best else 0):
                 break
-            prefix = Prefix(entry, self._reusable(min(num_common, sequence.num_reusable), entry.num_prompt_tokens))
-            if best is None or prefix.rank(lowest_free) > best.rank(lowest_free):
+            length = self._reusable(min(num_common, sequence.num_reusable), entry.num_prompt_tokens)
+            prefix = Prefix(entry, sequence.without_torn_images(length))
+            if best is None or prefix.rank(slot) > best.rank(slot):
                 best = prefix
         return best if best is not None and best.length >= MIN_SHARED else None
 
     def acquire(self, sequence: Sequence, prefix: Prefix | None) -> Iterator[CacheMove]:
         """Give the sequence a slot that holds its prefix, which is computed. The moves must all be carried out."""
-        slot = sequence.slot = self._lowest_free
+        slot = sequence.slot = self._slot_for(sequence)
         if prefix is not None and prefix.entry.snapshot is not None:
             self._saved.move_to_end(prefix.entry.snapshot)
         entry = self._enter(sequence, slot)
@@ -126,23 +129,21 @@ class KvSlots:
             self._drop_from(slot)
         return [Truncate(slot, 0) for slot in leftovers]
 
-    def close_gaps(self) -> Iterator[CacheMove]:
-        """Move the last sequences into slots that have been free for a step, with nobody to take them."""
-        while self._had_gap and self._has_gap:
-            yield from self._move(self._highest_taken, self._lowest_free)
-        self._had_gap = self._has_gap
+    def gather(self) -> Iterator[CacheMove]:
+        """Bring those together that have been scattered for a step, with nobody to take the slots between them."""
+        is_scattered_now = is_scattered(self._groups)
+        if is_scattered_now and self._was_scattered:
+            yield from self._rearrange(gathered(self._groups))
+            is_scattered_now = False
+        self._was_scattered = is_scattered_now
 
     @property
-    def _lowest_free(self) -> int:
-        return self._taken.index(False)
+    def _groups(self) -> list[str | None]:
+        """The adapter with which the sequence in each slot is computed."""
+        return [entry.cache_key[0] if entry and entry.runs else None for entry in self._entries]
 
-    @property
-    def _highest_taken(self) -> int:
-        return len(self._taken) - 1 - self._taken[::-1].index(True)
-
-    @property
-    def _has_gap(self) -> bool:
-        return any(self._taken) and self.can_acquire and self._lowest_free < self._highest_taken
+    def _slot_for(self, sequence: Sequence) -> int:
+        return choose_slot(self._groups, sequence.request.adapter)
 
     def _enter(self, sequence: Sequence, slot: int) -> CacheEntry:
         entry = CacheEntry(sequence, slot)
@@ -225,13 +226,33 @@ class KvSlots:
         if tree.is_empty:  # keys may come from clients, without end
             del self._trees[entry.cache_key]
 
+    def _rearrange(self, targets: dict[int, int]) -> Iterator[CacheMove]:
+        """targets: new slots by the old ones."""
+        while targets:
+            source, target = targets.popitem()
+            if self._taken[target]:
+                yield from self._exchange(source, target)
+                if target in targets:
+                    targets[source] = targets.pop(target)
+            else:
+                yield from self._move(source, target)
+
+    def _exchange(self, a: int, b: int) -> Iterator[CacheMove]:
+        yield Exchange(a, b)
+        first, second = self._entries[a], self._entries[b]
+        self._place(first, b)
+        self._place(second, a)
+
     def _move(self, source: int, target: int) -> Iterator[CacheMove]:
         yield from self._vacate(target, keeps=None)
         yield from self._discard_excess()
-        entry = self._entries[source]
+        yield Move(source, target)
+        self._place(self._entries[source], target)
+        self._entries[source], self._taken[source] = None, False
+
+    def _place(self, entry: CacheEntry | None, slot: int) -> None:
+        """A sequence is in this slot now."""
         assert entry is not None
         assert entry.runs is not None
-        yield Move(source, target)
-        self._entries[source], self._entries[target] = None, entry
-        self._taken[source], self._taken[target] = False, True
-        entry.slot = entry.runs.slot = target
+        self._entries[slot], self._taken[slot] = entry, True
+        entry.slot = entry.runs.slot = slot

@@ -7,7 +7,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from octavo.core.adapters import Adapter
 from octavo.engine.batching.rows import Row
+from octavo.engine.batching.vision import Embeddings
 from octavo.errors import EngineError
 
 LONE_CHUNK = 64
@@ -44,17 +46,29 @@ class Snapshot:
     """A slot's keys and values in the host's memory.
 
     data: in a form of the runner's own. tile_ids: of the slot's tiles, where the runner knows which are copies.
+    shifts: where the slot's positions are not its tokens' places.
     """
 
     data: NDArray[np.uint8]
     tile_ids: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    shifts: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ImagePiece:
+    """As many tokens of a part of an image as a batch has, from the part's token `start` on."""
+
+    embeddings: Embeddings
+    start: int
 
 
 @dataclass(frozen=True, slots=True)
 class ForwardBatch:
-    """Tokens to compute, sorted by slot and position. All arrays have shape (n_tokens,).
+    """Tokens to compute, sorted by slot and place. All arrays have shape (n_tokens,).
 
-    wants_logits: marks the tokens whose next-token logits are returned. num_graphs: that it is computed in.
+    positions: the tokens' places in their slots. wants_logits: marks those whose next-token logits are returned.
+    num_graphs: that it is computed in. adapter: key of a loaded one, or empty.
+    image: what is seen in the places of the tokens, which are negative then, and in one slot.
     """
 
     tokens: NDArray[np.int32]
@@ -62,9 +76,17 @@ class ForwardBatch:
     slots: NDArray[np.int32]
     wants_logits: NDArray[np.bool_]
     num_graphs: int = 1
+    adapter: str = ""
+    image: ImagePiece | None = None
 
     @classmethod
-    def build(cls, spans: Iterable[tuple[int, int, NDArray[np.int32], int]]) -> "ForwardBatch":
+    def build(
+        cls,
+        spans: Iterable[tuple[int, int, NDArray[np.int32], int]],
+        *,
+        adapter: str = "",
+        image: ImagePiece | None = None,
+    ) -> "ForwardBatch":
         """From (slot, position of the first token, tokens, how many of the last tokens' logits are wanted)."""
         rows = list(spans)
         lengths = np.array([len(tokens) for _, _, tokens, _ in rows])
@@ -79,6 +101,8 @@ class ForwardBatch:
             slots=np.repeat(slots, lengths),
             wants_logits=offsets >= np.repeat(lengths - num_wanted, lengths),
             num_graphs=int(count_graphs(slots, lengths)),
+            adapter=adapter,
+            image=image,
         )
 
 
@@ -121,6 +145,14 @@ class ModelRunner(Protocol):
 
     def truncate(self, slot: int, length: int) -> None:
         """Forget the slot's tokens from position `length` on; a length above 0 only where the limits say can_share."""
+        ...
+
+    def load_adapter(self, adapter: Adapter) -> None:
+        """Batches may name it from now on. Raises AdapterRefused."""
+        ...
+
+    def unload_adapter(self, key: str) -> None:
+        """Free it. One that is not loaded is not an error."""
         ...
 
     def exponentials(self, row: Row, highest: float) -> float:

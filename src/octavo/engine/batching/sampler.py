@@ -163,7 +163,7 @@ def _add_bias(scores: Row, params: SamplingParams) -> None:
 def _subtract_penalties(scores: Row, sequence: Sequence) -> None:
     params = sequence.request.sampling
     if params.repetition_penalty != 1.0:
-        seen = np.unique(sequence.tokens)
+        seen = np.unique(sequence.tokens[sequence.tokens >= 0])  # where images are, no token is
         values = scores[seen]
         penalty = np.float32(min(max(params.repetition_penalty, 1 / STRONGEST), STRONGEST))
         scores[seen] = np.where(values > 0, values / penalty, values * penalty)

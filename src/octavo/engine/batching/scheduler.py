@@ -1,7 +1,8 @@
 """Who computes what in the next step. Pure: no clock, no I/O, and no model but one that a composer drafts with."""
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from collections.abc import Sequence as Sequence_
 from dataclasses import dataclass
 
 from octavo.engine.batching.cache_moves import CacheMove, Truncate
@@ -75,10 +76,16 @@ class Scheduler:
         """Give up what sequences that have left still hold of the cache."""
         return self._slots.forget_leftovers()
 
-    def schedule(self) -> ScheduledStep:
-        """Admit what fits and compose a step."""
-        moves = [*self._admit(), *self._slots.close_gaps()]
-        batch = self._composer.compose(self._running)
+    @property
+    def running(self) -> Sequence_[Sequence]:
+        """Those that have a slot, in order of admission."""
+        return self._running
+
+    def schedule(self, can_compute: Callable[[Sequence], bool] = lambda _: True) -> ScheduledStep:
+        """Admit what fits and compose a step of those that can go on; an empty one where none can."""
+        moves = [*self._admit(), *self._slots.gather()]
+        going = [sequence for sequence in self._running if can_compute(sequence)]
+        batch = self._composer.compose(going) if going else []
         return ScheduledStep(moves, sorted(batch, key=lambda scheduled: scheduled.sequence.slot or 0))
 
     def _admit(self) -> Iterator[CacheMove]:

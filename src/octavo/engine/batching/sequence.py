@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from octavo.core.images import ImageSpan
 from octavo.core.output import FinishReason
 from octavo.core.request import GenerationRequest
 from octavo.engine.batching.grammars import GrammarState
@@ -49,8 +50,13 @@ class Sequence:
         return self.request.id
 
     @property
+    def cache_key(self) -> tuple[str, str]:
+        """Computed tokens may be shared with sequences that have the same one."""
+        return self.request.adapter, self.request.cache_key
+
+    @property
     def tokens(self) -> NDArray[np.int32]:
-        """Prompt and output, shape (num_tokens,)."""
+        """Prompt and output, shape (num_tokens,); negative where the prompt has images."""
         return self._tokens[: self.num_tokens]
 
     @property
@@ -73,6 +79,24 @@ class Sequence:
         return self.num_tokens - 1 - self.num_computed if self._has_unscored else 0
 
     @property
+    def span_ahead(self) -> ImageSpan | None:
+        """The part of an image that the next pending token is in."""
+        return next((span for span in self.request.images if span.start <= self.num_computed < span.end), None)
+
+    @property
+    def sees_whole(self) -> bool:
+        """Whether what is next is an image's part that is computed in one step."""
+        span = self.span_ahead
+        return span is not None and span.is_whole
+
+    @property
+    def num_computable(self) -> int:
+        """Most of the pending tokens that can be computed in one step: those of texts and of images cannot."""
+        edges = (edge for span in self.request.images for edge in (span.start, span.end))
+        edge = next((edge for edge in edges if edge > self.num_computed), self.num_tokens)
+        return min(self.num_pending, edge - self.num_computed)
+
+    @property
     def max_draft(self) -> int:
         """Tokens that may be drafted behind the known ones: the last one of a sequence is not worth a guess."""
         can_draft = self.generates and not self._has_unscored
@@ -93,6 +117,11 @@ class Sequence:
         too_early = self._ending if self.num_generated < self.request.min_tokens else frozenset[int]()
         return sorted(too_early | self._never_wanted)
 
+    def without_torn_images(self, length: int) -> int:
+        """Of the first `length` tokens those before an image's part that they hold only the beginning of."""
+        torn = (span.start for span in self.request.images if span.start < length < span.end)
+        return next(torn, length)
+
     def draws_after(self, num_tokens: int) -> bool:
         """Whether the next token can be drawn once so many of the pending ones are computed."""
         return self.generates and num_tokens == self.num_pending
@@ -100,18 +129,21 @@ class Sequence:
     def num_logits(self, num_tokens: int) -> int:
         """How many of the next num_tokens pending tokens' logits are needed, counted from the last of them.
 
-        The logits of a token say how probable the next one is: one prompt token to be scored, or the token to be drawn.
+        The logits of a token say how probable the next one is: a prompt token to be scored, or the token to be drawn.
+        Where an image is, only those of its last token say something.
         """
         end = self.num_computed + num_tokens
-        if self._has_unscored:
-            return max(end - max(self.num_computed, self.num_scored - 1), 0)
-        return int(num_tokens == self.num_pending)
+        if not self._has_unscored:
+            return int(num_tokens == self.num_pending)
+        if (span := self.span_ahead) is not None:
+            return int(end == span.end)
+        return max(end - max(self.num_computed, self.num_scored - 1), 0)
 
     def max_span(self, max_logits: int) -> int:
-        """Most pending tokens that can be computed with so many rows of logits."""
-        if not self._has_unscored:
-            return self.num_pending
-        return min(self.num_pending, max(self.num_scored - 1 - self.num_computed, 0) + max_logits)
+        """Most pending tokens that can be computed in one step with so many rows of logits."""
+        if not self._has_unscored or self.span_ahead is not None:
+            return self.num_computable
+        return min(self.num_computable, max(self.num_scored - 1 - self.num_computed, 0) + max_logits)
 
     def reuse(self, length: int) -> None:
         """The first `length` tokens were found computed."""
@@ -120,11 +152,13 @@ class Sequence:
             self.num_cached = length
 
     def advance(self, num_tokens: int) -> NDArray[np.int32]:
-        """Count computed tokens. Returns the prompt tokens that their logits score."""
-        num_scores = self.num_logits(num_tokens) - int(self.draws_after(num_tokens))
-        scored = self._tokens[self.num_scored : self.num_scored + num_scores]
+        """Count computed tokens. Returns the prompt tokens that their logits score, negative where images are."""
+        draws = self.draws_after(num_tokens)
+        num_scores = self.num_logits(num_tokens) - int(draws)
         self.num_computed += num_tokens
-        self.num_scored += num_scores
+        end = self.num_computed + 1 - int(draws)
+        scored = self._tokens[end - num_scores : end]
+        self.num_scored = max(self.num_scored, min(end, self.num_prompt_tokens))
         if not self.generates and self.num_pending == 0:
             self.finish_reason = FinishReason.LENGTH
         return scored

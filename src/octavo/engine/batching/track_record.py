@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence as Sequence_
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 from octavo.engine.batching.drafts import NO_TOKENS
 from octavo.engine.batching.radix_tree import Tokens, num_common
@@ -36,22 +37,23 @@ class TrackRecord:
 
     def __init__(self, first_rate: float) -> None:
         self._first_rate = self._general_rate = first_rate
-        self._proposals: dict[str, _Proposal] = {}
+        self._proposals: WeakKeyDictionary[Sequence, _Proposal] = WeakKeyDictionary()
 
     def judge(self, decoding: Sequence_[Sequence]) -> None:
-        """Learn from the tokens that have come since. Other sequences are forgotten."""
-        self._proposals = {each.id: self._judged(each) for each in decoding}
+        """Learn from the tokens that have come since."""
+        for each in decoding:
+            self._proposals[each] = self._judged(each)
 
     def rate(self, sequence: Sequence) -> float:
         """The share of tokens that were right, of one of those that were judged last."""
-        return self._proposals[sequence.id].rate
+        return self._proposals[sequence].rate
 
     def note(self, sequence: Sequence, tokens: Tokens) -> None:
         """The tokens are proposed to follow the sequence as it is."""
-        self._proposals[sequence.id] = _Proposal(tokens, sequence.num_tokens, self.rate(sequence))
+        self._proposals[sequence] = _Proposal(tokens, sequence.num_tokens, self.rate(sequence))
 
     def _judged(self, sequence: Sequence) -> _Proposal:
-        before = self._proposals.get(sequence.id)
+        before = self._proposals.get(sequence)
         if before is None:
             return _Proposal(NO_TOKENS, sequence.num_tokens, min(self._first_rate, self._general_rate))
         if not len(before.tokens):

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from octavo.core.adapters import Adapter
 from octavo.engine.batching.rows import Row, plain_exponentials
 from octavo.engine.batching.runner import ForwardBatch, KvCacheFull, RunnerLimits, Snapshot
 
@@ -23,6 +24,7 @@ class ScriptedRunner:
         self._next_logits = next_logits
         self._cache_tokens = cache_tokens
         self._cache: list[list[int]] = [[] for _ in range(limits.num_slots)]
+        self._adapters = {""}
         self.batches: list[ForwardBatch] = []
 
     @property
@@ -33,6 +35,8 @@ class ScriptedRunner:
         assert 0 < len(batch.tokens) <= self._limits.max_batch_tokens
         assert batch.wants_logits.sum() <= self._limits.max_logits
         assert (np.diff(batch.slots) >= 0).all(), "a batch is sorted by slot"
+        assert batch.adapter in self._adapters
+        assert (batch.tokens < 0).all() == (batch.image is not None), "texts and images are computed apart"
         cached = sum(map(len, self._cache))
         if self._cache_tokens is not None and cached + len(batch.tokens) > self._cache_tokens:
             raise KvCacheFull
@@ -61,6 +65,12 @@ class ScriptedRunner:
     def truncate(self, slot: int, length: int) -> None:
         assert length == 0 or self._limits.can_share
         del self._cache[slot][length:]
+
+    def load_adapter(self, adapter: Adapter) -> None:
+        self._adapters.add(adapter.key)
+
+    def unload_adapter(self, key: str) -> None:
+        self._adapters.discard(key)
 
     def exponentials(self, row: Row, highest: float) -> float:
         return plain_exponentials(row, highest)

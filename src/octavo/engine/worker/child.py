@@ -13,32 +13,45 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Coroutine
-from contextlib import aclosing
+from contextlib import AbstractContextManager, aclosing
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from octavo.core.adapters import Adapter
+from octavo.core.images import Image
 from octavo.core.output import TokenChunk
 from octavo.core.request import GenerationRequest
 from octavo.engine.base import HostedEngine
 from octavo.engine.specs import EngineSpec
 from octavo.engine.worker.frames import (
     Activity,
+    Call,
+    CallFailed,
     Cancel,
     Chunks,
+    Done,
+    DropImage,
     Encode,
     Encoded,
+    EncodeImage,
     Failed,
+    HoldImage,
+    ImageEncoded,
     Load,
+    LoadAdapter,
     LoadFailed,
     Progress,
     Ready,
+    Result,
     Shutdown,
     Submit,
     ToChild,
     ToParent,
+    UnloadAdapter,
     pack,
     read_for_child,
 )
-from octavo.errors import OctavoError, UnsupportedGrammar
+from octavo.errors import EngineError, OctavoError, UnsupportedGrammar
 
 LoadEngine = Callable[[EngineSpec, Callable[[float], None]], HostedEngine]
 """Builds the engine that a spec describes, reporting progress from 0 to 1. Raises ModelLoadError."""
@@ -61,18 +74,28 @@ def host(sock: socket.socket, load_engine: LoadEngine) -> int:
         signal.signal(number, signal.SIG_IGN)  # the parent drains first, and then ends this process
     sys.setswitchinterval(SWITCH_INTERVAL)  # the step loop must not wait 5 ms for the I/O thread after each step
     link = Link(sock)
-    spec = link.start()
+    load = link.start()
     try:
-        engine = load_engine(spec, lambda fraction: link.send(Progress(fraction)))
+        engine = load_engine(load.spec, lambda fraction: link.send(Progress(fraction)))
     except OctavoError as error:
         return link.give_up(error.message)
     except Exception:  # a fault of ours or of the file; trying again would find it again
         log.exception("the model cannot be loaded")
         return link.give_up("The engine failed while it loaded the model; its log says why.")
+    for adapter in load.adapters:
+        _restore(engine, adapter)
     link.serve(engine)
     engine.run()
     link.finish()
     return 0
+
+
+def _restore(engine: HostedEngine, adapter: Adapter) -> None:
+    """Requests for an adapter that is not there any more fail one by one; the others need not."""
+    try:
+        engine.restore_adapter(adapter)
+    except OctavoError as error:
+        log.error("an adapter is lost: %s", error.message)
 
 
 class Link:
@@ -83,8 +106,8 @@ class Link:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="worker-io", daemon=True)
 
-    def start(self) -> EngineSpec:
-        """Connect, wait for the parent's spec, and listen from then on: also a loading child hears that it is over."""
+    def start(self) -> Load:
+        """Connect, wait for the parent's wish, and listen from then on: a loading child, too, hears that it is over."""
         self._thread.start()
         return self._call(self._connect())
 
@@ -107,16 +130,22 @@ class Link:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
 
-    async def _connect(self) -> EngineSpec:
+    async def _connect(self) -> Load:
         reader, writer = await asyncio.open_unix_connection(sock=self._sock)
         message = await read_for_child(reader)
         if not isinstance(message, Load):
             os._exit(0)  # the parent is gone before it said anything
         self._conversation = Conversation(reader, writer)
-        return message.spec
+        return message
 
     def _call(self, coroutine: Coroutine[Any, Any, T]) -> T:
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
+
+
+@dataclass(frozen=True, slots=True)
+class _HeldImage:
+    image: Image
+    hold: AbstractContextManager[None]
 
 
 class Conversation:
@@ -127,6 +156,7 @@ class Conversation:
         self._writer = writer
         self._engine: HostedEngine | None = None
         self._requests: dict[str, asyncio.Task[None]] = {}
+        self._images: dict[str, _HeldImage] = {}
         self._background: set[asyncio.Task[None]] = set()
         self._outbox: list[tuple[str, TokenChunk]] = []
         self._start(self._listen())
@@ -166,8 +196,13 @@ class Conversation:
             case Cancel(request_id):
                 if request_id in self._requests:
                     self._requests[request_id].cancel()
-            case Encode():
-                self._start(self._encode(engine, message))
+            case HoldImage(image):
+                held = self._images[image.digest] = _HeldImage(image, engine.hold_images((image,)))
+                held.hold.__enter__()
+            case DropImage(digest):
+                self._images.pop(digest).hold.__exit__(None, None, None)
+            case Encode() | EncodeImage() | LoadAdapter() | UnloadAdapter():
+                self._start(self._answer(engine, message))
 
     def _start(self, coroutine: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(coroutine)
@@ -205,8 +240,27 @@ class Conversation:
             self.send(Chunks(self._outbox))
             self._outbox = []
 
-    async def _encode(self, engine: HostedEngine, message: Encode) -> None:
-        self.send(Encoded(message.call, await engine.tokenizer.encode(message.fragments)))
+    async def _answer(self, engine: HostedEngine, message: Call) -> None:
+        try:
+            self.send(await self._result(engine, message))
+        except OctavoError as error:
+            self.send(CallFailed(message.call, error.code, error.message))
+        except Exception:
+            log.exception("a call failed")
+            self.send(CallFailed(message.call, EngineError.code, "The engine failed on this call; its log says why."))
+
+    async def _result(self, engine: HostedEngine, message: Call) -> Result:
+        match message:
+            case Encode(call, fragments):
+                return Encoded(call, await engine.tokenizer.encode(fragments))
+            case EncodeImage(call, digest):
+                return ImageEncoded(call, await engine.tokenizer.encode_image(self._images[digest].image))
+            case LoadAdapter(call, adapter):
+                await engine.load_adapter(adapter)
+                return Done(call)
+            case UnloadAdapter(call, key):
+                await engine.unload_adapter(key)
+                return Done(call)
 
     async def _report_activity(self, engine: HostedEngine) -> None:
         last = None

@@ -3,9 +3,13 @@
 import asyncio
 import itertools
 import logging
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
 
+from octavo.core.adapters import Adapter
+from octavo.core.images import Image, ImageTokens
 from octavo.core.output import TokenChunk
 from octavo.core.request import GenerationRequest
 from octavo.core.vocabulary import Vocabulary
@@ -13,14 +17,27 @@ from octavo.engine.base import EngineHealth, EngineInfo, EngineState, Fragment
 from octavo.engine.specs import EngineSpec
 from octavo.engine.worker import frames
 from octavo.engine.worker.backoff import Backoff
+from octavo.engine.worker.held_images import HeldImages
 from octavo.engine.worker.mailbox import Mailbox
 from octavo.engine.worker.process import ChildProcess
-from octavo.errors import EngineDied, EngineError, EngineUnavailable, ModelLoadError, OctavoError, UnsupportedGrammar
+from octavo.errors import (
+    AdapterRefused,
+    EngineDied,
+    EngineError,
+    EngineUnavailable,
+    ImageRefused,
+    ModelLoadError,
+    OctavoError,
+    UnsupportedGrammar,
+    VisionUnsupported,
+)
 
 log = logging.getLogger("octavo.worker")
 
 CLOSE_GRACE = 5.0
 DEATH_GRACE = 1.0
+CALL_ERRORS = {error.code: error for error in (AdapterRefused, ImageRefused, VisionUnsupported)}
+"""What a call may fail with beside EngineError, by code."""
 
 
 class WorkerEngine:
@@ -39,8 +56,11 @@ class WorkerEngine:
         self._info: EngineInfo | None = None
         self._vocabulary: Vocabulary | None = None
         self._mailboxes: dict[str, Mailbox] = {}
-        self._calls: dict[int, asyncio.Future[tuple[int, ...]]] = {}
+        self._calls: dict[int, asyncio.Future[Any]] = {}
         self._call_ids = itertools.count()
+        self._adapters: dict[str, Adapter] = {}
+        self._restored: tuple[Adapter, ...] = ()  # by the child while it loads
+        self._images = HeldImages(self._send_if_ready)
         self._backoff = Backoff()
 
     async def start(self) -> None:
@@ -84,14 +104,27 @@ class WorkerEngine:
         return self._health
 
     async def encode(self, fragments: Sequence[Fragment]) -> tuple[int, ...]:
-        child = self._ready_child()
-        call = next(self._call_ids)
-        child.send(frames.Encode(call, tuple(fragments)))
-        self._calls[call] = asyncio.get_running_loop().create_future()
-        try:
-            return await self._calls[call]
-        finally:
-            del self._calls[call]
+        tokens: tuple[int, ...] = await self._call(lambda call: frames.Encode(call, tuple(fragments)))
+        return tokens
+
+    async def encode_image(self, image: Image) -> ImageTokens:
+        with self._images.held((image,)):
+            tokens: ImageTokens = await self._call(lambda call: frames.EncodeImage(call, image.digest))
+        return tokens
+
+    @contextmanager
+    def hold_images(self, images: Sequence[Image]) -> Iterator[None]:
+        with self._images.held(images):
+            yield
+
+    async def load_adapter(self, adapter: Adapter) -> None:
+        await self._call(lambda call: frames.LoadAdapter(call, adapter))
+        self._adapters[adapter.key] = adapter
+
+    async def unload_adapter(self, key: str) -> None:
+        self._adapters.pop(key, None)
+        if self._health.state is EngineState.READY:  # another child will not hear of it
+            await self._call(lambda call: frames.UnloadAdapter(call, key))
 
     async def generate(self, request: GenerationRequest) -> AsyncGenerator[TokenChunk, None]:
         child = self._ready_child()
@@ -125,6 +158,20 @@ class WorkerEngine:
             await self._child.stop(grace=CLOSE_GRACE)
             self._child = None
 
+    async def _call(self, frame: Callable[[int], frames.Call]) -> Any:
+        """What the child answers to the frame with this call's number."""
+        child, call = self._ready_child(), next(self._call_ids)
+        child.send(frame(call))
+        self._calls[call] = asyncio.get_running_loop().create_future()
+        try:
+            return await self._calls[call]
+        finally:
+            del self._calls[call]
+
+    def _send_if_ready(self, message: frames.ToChild) -> None:
+        if self._child is not None and self._health.state is EngineState.READY:
+            self._child.send(message)
+
     def _ready_child(self) -> ChildProcess:
         if self._child is None or self._health.state is not EngineState.READY:
             raise self._unavailable()
@@ -136,7 +183,8 @@ class WorkerEngine:
     async def _supervise(self) -> None:
         while True:
             try:
-                self._child = await ChildProcess.spawn(self._spec)
+                self._restored = tuple(self._adapters.values())
+                self._child = await ChildProcess.spawn(self._spec, self._restored)
             except OSError as error:
                 await self._recover(f"Its process could not be started ({error.strerror}).", may_fall_back=False)
                 continue
@@ -193,8 +241,13 @@ class WorkerEngine:
                 if request_id in self._mailboxes:
                     self._mailboxes[request_id].fail(UnsupportedGrammar(text) if is_refusal else EngineError(text))
             case frames.Encoded(call, tokens):
-                if call in self._calls and not self._calls[call].done():
-                    self._calls[call].set_result(tokens)
+                self._settle(call, tokens)
+            case frames.ImageEncoded(call, image_tokens):
+                self._settle(call, image_tokens)
+            case frames.Done(call):
+                self._settle(call, None)
+            case frames.CallFailed(call, code, text):
+                self._settle(call, CALL_ERRORS.get(code, EngineError)(text))
             case frames.Activity(running, waiting, batch_size):
                 self._health = replace(self._health, num_running=running, num_waiting=waiting, batch_size=batch_size)
             case frames.Progress(fraction):
@@ -204,18 +257,30 @@ class WorkerEngine:
             case frames.LoadFailed():
                 pass  # the child's last words, see _converse
 
+    def _settle(self, call: int, result: object) -> None:
+        future = self._calls.get(call)
+        if future is None or future.done():
+            return
+        if isinstance(result, OctavoError):
+            future.set_exception(result)
+        else:
+            future.set_result(result)
+
     def _become_ready(self, info: EngineInfo, vocabulary: Vocabulary) -> None:
         self._info, self._vocabulary = info, vocabulary
         self._set_state(EngineState.READY, "")
+        self._images.send_all()
+        for adapter in self._restored:
+            if adapter.key not in self._adapters:  # it was unloaded meanwhile
+                self._send_if_ready(frames.UnloadAdapter(next(self._call_ids), adapter.key))
         self._settled.set()
         log.info("the engine is ready in process %d", self.pid or 0)
 
     def _end_all(self, kind: type[EngineUnavailable], message: str) -> None:
         for mailbox in self._mailboxes.values():
             mailbox.fail(kind(message))
-        for call in self._calls.values():
-            if not call.done():
-                call.set_exception(kind(message))
+        for call in self._calls:
+            self._settle(call, kind(message))
 
     def _set_state(self, state: EngineState, message: str) -> None:
         self._health = EngineHealth(

@@ -8,6 +8,8 @@ from asyncio import IncompleteReadError, StreamReader
 
 import msgspec
 
+from octavo.core.adapters import Adapter
+from octavo.core.images import Image, ImageTokens
 from octavo.core.output import TokenChunk
 from octavo.core.request import GenerationRequest
 from octavo.core.vocabulary import Vocabulary
@@ -18,7 +20,10 @@ LENGTH = struct.Struct("!I")
 
 
 class Load(msgspec.Struct, tag="load"):
+    """adapters: what an earlier child had loaded beside."""
+
     spec: EngineSpec
+    adapters: tuple[Adapter, ...] = ()
 
 
 class Submit(msgspec.Struct, tag="submit"):
@@ -32,6 +37,33 @@ class Cancel(msgspec.Struct, tag="cancel"):
 class Encode(msgspec.Struct, tag="encode"):
     call: int
     fragments: tuple[Fragment, ...]
+
+
+class HoldImage(msgspec.Struct, tag="hold_image"):
+    """Until it is dropped, requests may show it. It is held once, however many do."""
+
+    image: Image
+
+
+class DropImage(msgspec.Struct, tag="drop_image"):
+    digest: str
+
+
+class EncodeImage(msgspec.Struct, tag="encode_image"):
+    """digest: of an image that is held."""
+
+    call: int
+    digest: str
+
+
+class LoadAdapter(msgspec.Struct, tag="load_adapter"):
+    call: int
+    adapter: Adapter
+
+
+class UnloadAdapter(msgspec.Struct, tag="unload_adapter"):
+    call: int
+    key: str
 
 
 class Shutdown(msgspec.Struct, tag="shutdown"):
@@ -75,6 +107,25 @@ class Encoded(msgspec.Struct, tag="encoded"):
     tokens: tuple[int, ...]
 
 
+class ImageEncoded(msgspec.Struct, tag="image_encoded"):
+    call: int
+    tokens: ImageTokens
+
+
+class Done(msgspec.Struct, tag="done"):
+    """A call that gives nothing back has succeeded."""
+
+    call: int
+
+
+class CallFailed(msgspec.Struct, tag="call_failed"):
+    """code: of the error's class."""
+
+    call: int
+    code: str
+    message: str
+
+
 class Activity(msgspec.Struct, tag="activity"):
     """Sequences in slots, in the queue, and in the last step; sent when one of them has changed."""
 
@@ -83,8 +134,10 @@ class Activity(msgspec.Struct, tag="activity"):
     batch_size: int
 
 
-ToChild = Load | Submit | Cancel | Encode | Shutdown
-ToParent = Progress | Ready | LoadFailed | Chunks | Failed | Encoded | Activity
+Call = Encode | EncodeImage | LoadAdapter | UnloadAdapter
+ToChild = Load | Submit | Cancel | HoldImage | DropImage | Call | Shutdown
+Result = Encoded | ImageEncoded | Done | CallFailed
+ToParent = Progress | Ready | LoadFailed | Chunks | Failed | Result | Activity
 
 _encoder = msgspec.msgpack.Encoder()
 _decode_to_child = msgspec.msgpack.Decoder(ToChild).decode

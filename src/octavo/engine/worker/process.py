@@ -8,6 +8,7 @@ import subprocess
 import sys
 from contextlib import suppress
 
+from octavo.core.adapters import Adapter
 from octavo.engine.specs import EngineSpec
 from octavo.engine.worker.frames import Load, ToChild, ToParent, pack, read_for_parent
 
@@ -28,7 +29,7 @@ class ChildProcess:
         self._writer = writer
 
     @classmethod
-    async def spawn(cls, spec: EngineSpec) -> "ChildProcess":
+    async def spawn(cls, spec: EngineSpec, adapters: tuple[Adapter, ...] = ()) -> "ChildProcess":
         ours, theirs = socket.socketpair()
         with theirs:
             process = await asyncio.create_subprocess_exec(
@@ -42,7 +43,7 @@ class ChildProcess:
             )
         reader, writer = await asyncio.open_unix_connection(sock=ours)
         child = cls(process, reader, writer)
-        child.send(Load(spec))
+        child.send(Load(spec, adapters))
         return child
 
     @property

@@ -1,4 +1,4 @@
-"""llama.cpp's C API as Python objects; the only file that touches ctypes of llama_cpp.
+"""llama.cpp's C API as Python objects; but for `mtmd_binding`, the only file that touches ctypes of llama_cpp.
 
 Each C handle has one owner with `close`. Return codes and sizes are passed on as they are: what they mean is said in
 `context` and `model`.
@@ -35,12 +35,16 @@ ATTR_STRIPS_RIGHT = 1 << 8
 _LOG_LEVELS = {3: logging.WARNING, 4: logging.ERROR}
 
 
+_HARMLESS = "cannot use buft"
+"""Said of an adapter's matrices, one by one, where the model's own are kept in another order of their numbers."""
+
+
 def _write_log(level: int, text: bytes, _user_data: object) -> None:
-    if level in _LOG_LEVELS and (line := text.decode(errors="replace").strip()):
+    if level in _LOG_LEVELS and (line := text.decode(errors="replace").strip()) and _HARMLESS not in line:
         log.log(_LOG_LEVELS[level], line)
 
 
-_log_callback = lib.llama_log_callback(_write_log)  # llama.cpp keeps the pointer for the life of the process
+log_callback = lib.llama_log_callback(_write_log)  # llama.cpp keeps the pointer for the life of the process
 
 
 # Of ggml, on which libllama depends; no part of its interface, but the version is pinned.
@@ -54,7 +58,7 @@ _use_tile_ids: Callable[..., object] = getattr(lib._lib, "octavo_use_tile_ids", 
 
 def initialize() -> None:
     """Once per process, before anything else here."""
-    lib.llama_log_set(_log_callback, ctypes.c_void_p(0))
+    lib.llama_log_set(log_callback, ctypes.c_void_p(0))
     lib.llama_backend_init()
 
 
@@ -208,6 +212,30 @@ class Model:
             capacity = -count
 
 
+class Adapter:
+    """A loaded LoRA adapter of a model. To be closed before the model, and when no context uses it."""
+
+    def __init__(self, model: Model, path: Path) -> None:
+        """Raises OSError where llama.cpp cannot load the file for this model; the log says why."""
+        self._adapter = lib.llama_adapter_lora_init(model.handle, str(path).encode())
+        if not self._adapter:
+            raise OSError("llama.cpp cannot load the adapter")
+
+    def close(self) -> None:
+        if self._adapter:
+            lib.llama_adapter_lora_free(self._adapter)
+            self._adapter = None
+
+    @property
+    def handle(self) -> object:
+        return self._adapter
+
+    @property
+    def is_activated(self) -> bool:
+        """Whether it is to be used only behind certain tokens (aLoRA, arXiv 2504.12397)."""
+        return int(lib.llama_adapter_get_alora_n_invocation_tokens(self._adapter)) > 0
+
+
 class Batch:
     """Storage for the tokens of one llama_decode call, filled from arrays."""
 
@@ -241,6 +269,23 @@ class Batch:
         batch.n_seq_id = self._ones.ctypes.data_as(ctypes.POINTER(ctypes.c_int32))
         batch.seq_id = self._sequence_lists.ctypes.data_as(ctypes.POINTER(ctypes.POINTER(lib.llama_seq_id)))
         batch.logits = self._wants_logits.ctypes.data_as(ctypes.POINTER(ctypes.c_int8))
+        return batch
+
+    def fill_embeddings(
+        self,
+        embeddings: NDArray[np.float32],
+        positions: NDArray[np.int32],
+        sequences: NDArray[np.int32],
+        wants_logits: NDArray[np.bool_],
+    ) -> lib.llama_batch:
+        """The same with what a model sees in place of tokens; valid as long as the arrays, too.
+
+        embeddings: shape (n_tokens, width). positions: shape (n_tokens,), or (4, n_tokens) for a model with M-RoPE.
+        """
+        batch = self.fill(sequences, sequences, sequences, wants_logits)  # neither tokens nor positions are read
+        batch.token = None
+        batch.embd = embeddings.ctypes.data_as(ctypes.POINTER(ctypes.c_float))
+        batch.pos = positions.ctypes.data_as(ctypes.POINTER(lib.llama_pos))
         return batch
 
 
@@ -303,6 +348,31 @@ class Context:
     ) -> int:
         """Compute; the return code is llama_decode's."""
         return int(lib.llama_decode(self._context, self._batch.fill(tokens, positions, sequences, wants_logits)))
+
+    def decode_embeddings(
+        self,
+        embeddings: NDArray[np.float32],
+        positions: NDArray[np.int32],
+        sequences: NDArray[np.int32],
+        wants_logits: NDArray[np.bool_],
+        *,
+        is_causal: bool,
+    ) -> int:
+        """As `decode`, with what a model sees. Both arrays of numbers are contiguous; see Batch.fill_embeddings."""
+        batch = self._batch.fill_embeddings(embeddings, positions, sequences, wants_logits)
+        lib.llama_set_causal_attn(self._context, is_causal)
+        try:
+            return int(lib.llama_decode(self._context, batch))
+        finally:
+            lib.llama_set_causal_attn(self._context, True)
+
+    def use_adapter(self, adapter: "Adapter | None", scale: float) -> None:
+        """From now on compute with the adapter, or with the model as it is."""
+        if adapter is None:
+            lib.llama_set_adapters_lora(self._context, None, 0, None)
+        else:
+            adapters = (lib.llama_adapter_lora_p_ctypes * 1)(adapter.handle)
+            lib.llama_set_adapters_lora(self._context, adapters, 1, (ctypes.c_float * 1)(scale))
 
     def logits(self, num_rows: int) -> NDArray[np.float32]:
         """Shape (num_rows, vocabulary): a view into llama.cpp's buffer, valid until the next decode."""

@@ -6,11 +6,14 @@ from time import perf_counter, process_time
 import numpy as np
 from numpy.typing import NDArray
 
+from octavo.core.adapters import Adapter
 from octavo.engine.batching.rows import Row
 from octavo.engine.batching.runner import LONE_CHUNK, ForwardBatch, KvCacheFull, RunnerFailed, RunnerLimits, Snapshot
 from octavo.engine.batching.step_costs import StepCosts, StepTimer
 from octavo.engine.runners.llama_cpp import binding
+from octavo.engine.runners.llama_cpp.adapters import Adapters
 from octavo.engine.runners.llama_cpp.cache_tiles import NO_TILES, CacheTiles
+from octavo.engine.runners.llama_cpp.positions import Positions
 from octavo.engine.runners.llama_cpp.thread_choice import ThreadChoice, choose_threads
 from octavo.engine.runners.llama_cpp.threads import ThreadGovernor
 from octavo.errors import ModelLoadError
@@ -35,6 +38,8 @@ class LlamaRunner:
         self._context = context
         self._limits = limits
         self._tiles = CacheTiles(limits.num_slots, context.context_length)
+        self._positions = Positions(limits.num_slots)
+        self._adapters = Adapters(model, context)
         self._governor: ThreadGovernor | None = None
 
     @classmethod
@@ -82,9 +87,10 @@ class LlamaRunner:
 
     def forward(self, batch: ForwardBatch) -> NDArray[np.float32]:
         started, cpu_started = perf_counter(), process_time()
+        self._adapters.use(batch.adapter)
         self._tiles.written(batch.slots, batch.positions)
         binding.use_tile_ids(self._tiles.ids)
-        code = self._context.decode(batch.tokens, batch.positions, batch.slots, batch.wants_logits)
+        code = self._decode(batch)
         binding.use_tile_ids(NO_TILES)  # these are of this cache, and gone with it
         if code == DECODED:
             if self._governor is not None:
@@ -94,6 +100,25 @@ class LlamaRunner:
             raise KvCacheFull
         raise RunnerFailed(FAILURES.get(code, f"llama.cpp failed in the middle of a step (code {code})."))
 
+    def _decode(self, batch: ForwardBatch) -> int:
+        if batch.image is None:
+            positions = self._positions.of_text(batch.slots, batch.positions)
+            return self._context.decode(batch.tokens, positions, batch.slots, batch.wants_logits)
+        embeddings, start, end = batch.image.embeddings, batch.image.start, batch.image.start + len(batch.tokens)
+        return self._context.decode_embeddings(
+            embeddings.values[start:end],
+            self._positions.of_image(int(batch.slots[0]), int(batch.positions[0]), batch.image, len(batch.tokens)),
+            batch.slots,
+            batch.wants_logits,
+            is_causal=not embeddings.is_whole,
+        )
+
+    def load_adapter(self, adapter: Adapter) -> None:
+        self._adapters.load(adapter)
+
+    def unload_adapter(self, key: str) -> None:
+        self._adapters.unload(key)
+
     def _govern(self, governor: ThreadGovernor, batch: ForwardBatch, wall: float, cpu: float) -> None:
         before = governor.num_threads
         governor.observe(len(batch.tokens), wall, cpu, batch.num_graphs)
@@ -101,15 +126,16 @@ class LlamaRunner:
             self.use_threads(governor.num_threads)
 
     def save(self, slot: int) -> Snapshot:
-        return Snapshot(self._context.save(slot), self._tiles.of(slot))
+        return Snapshot(self._context.save(slot), self._tiles.of(slot), self._positions.of_slot(slot))
 
     def restore(self, slot: int, snapshot: Snapshot) -> None:
         if not self._context.restore(slot, snapshot.data):
             raise RunnerFailed("llama.cpp could not take back a part of its cache.")
         self._tiles.restored(slot, snapshot.tile_ids)
+        self._positions.restored(slot, snapshot.shifts)
 
     def truncate(self, slot: int, length: int) -> None:
-        if not self._context.remove(slot, length):
+        if not self._context.remove(slot, self._positions.truncated(slot, length)):
             raise RunnerFailed("llama.cpp could not forget a part of its cache.")
 
     def exponentials(self, row: Row, highest: float) -> float:
@@ -129,5 +155,6 @@ class LlamaRunner:
         self.truncate(0, 0)
 
     def close(self) -> None:
+        self._adapters.close()
         self._context.close()
         self._model.close()

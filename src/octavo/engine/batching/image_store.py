@@ -1,0 +1,118 @@
+"""The images of the requests that an engine has, and what was made of them."""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from hashlib import shake_128
+from threading import Lock
+
+import numpy as np
+
+from octavo.core.images import Image, ImageSpan, ImageTokens
+from octavo.engine.batching.vision import Embeddings, Pause, Prepared, PreparedText, Vision
+from octavo.errors import EngineError
+
+MAX_PREPARED = 32
+"""Images that are kept ready to be encoded: several for each request that is likely to be on its way."""
+MAX_EMBEDDINGS = 256 * 2**20
+"""Bytes of embeddings that are kept beside the one in use."""
+
+Part = tuple[str, int]
+"""An image's digest and the number of the part."""
+
+
+class ImageStore:
+    """Prepares each image once and encodes each part once, as far as it remembers.
+
+    Images are held, and prepared, in the event loop's name; parts are encoded in the runner's thread. Of what was made
+    of them, what was used last is kept longest.
+    """
+
+    def __init__(self, vision: Vision) -> None:
+        self._vision = vision
+        self._held: dict[str, list[Image]] = {}
+        self._prepared: OrderedDict[str, Prepared] = OrderedDict()
+        self._embeddings: OrderedDict[Part, Embeddings] = OrderedDict()
+        self._num_bytes = 0
+        self._lock = Lock()
+        self._thread = ThreadPoolExecutor(1, "images")  # decoded pictures are large: one at a time
+
+    @contextmanager
+    def held(self, images: Sequence[Image]) -> Iterator[None]:
+        """As long as the block runs, parts of the images may be asked for."""
+        for image in images:
+            self._held.setdefault(image.digest, []).append(image)
+        try:
+            yield
+        finally:
+            for image in images:
+                self._drop(image.digest)
+
+    async def tokens(self, image: Image) -> ImageTokens:
+        """Raises ImageRefused where it cannot be read."""
+        prepared = await asyncio.get_running_loop().run_in_executor(self._thread, self._prepare, image)
+        return _tokens(image, prepared)
+
+    def embeddings(self, span: ImageSpan) -> Embeddings | None:
+        """Of a part that was encoded, as long as it is remembered."""
+        part = (span.digest, span.part)
+        if part in self._embeddings:
+            self._embeddings.move_to_end(part)
+        return self._embeddings.get(part)
+
+    def encode(self, span: ImageSpan, pause: Pause) -> None:
+        """Encode a part of an image that is held; see `Vision.encode`. Raises EngineError and ImageRefused."""
+        held = self._held.get(span.digest)
+        if held is None:
+            raise EngineError("The engine has not been given an image of this request.")
+        parts = [part for part in self._prepare(held[0]) if not isinstance(part, PreparedText)]
+        self._remember((span.digest, span.part), self._vision.encode(parts[span.part], pause))
+
+    def close(self) -> None:
+        self._thread.shutdown(cancel_futures=True)
+        self._vision.close()
+
+    def _drop(self, digest: str) -> None:
+        self._held[digest].pop()
+        if not self._held[digest]:
+            del self._held[digest]
+
+    def _prepare(self, image: Image) -> Prepared:
+        with self._lock:
+            prepared = self._prepared.get(image.digest)
+        if prepared is None:  # outside the lock: the runner's thread must not wait while a picture is decoded
+            prepared = self._vision.prepare(image)
+        with self._lock:
+            self._prepared[image.digest] = prepared
+            self._prepared.move_to_end(image.digest)
+            while len(self._prepared) > MAX_PREPARED:
+                self._prepared.popitem(last=False)
+        return prepared
+
+    def _remember(self, part: Part, embeddings: Embeddings) -> None:
+        self._embeddings[part] = embeddings
+        self._num_bytes += embeddings.values.nbytes
+        while self._num_bytes > MAX_EMBEDDINGS and len(self._embeddings) > 1:
+            _, oldest = self._embeddings.popitem(last=False)
+            self._num_bytes -= oldest.values.nbytes
+
+
+def _tokens(image: Image, prepared: Prepared) -> ImageTokens:
+    tokens: list[int] = []
+    spans: list[ImageSpan] = []
+    for part in prepared:
+        if isinstance(part, PreparedText):
+            tokens += part.tokens
+        else:
+            spans.append(ImageSpan(image.digest, len(spans), len(tokens), part.num_tokens, part.is_whole))
+            tokens += _stand_ins(spans[-1])
+    return ImageTokens(tuple(tokens), tuple(spans))
+
+
+def _stand_ins(span: ImageSpan) -> list[int]:
+    """Negative numbers that another part, or another image's, has as good as never."""
+    data = shake_128(f"{span.digest}/{span.part}".encode()).digest(4 * span.num_tokens)
+    tokens: list[int] = (np.frombuffer(data, np.int32) | np.int32(-(2**31))).tolist()
+    return tokens
