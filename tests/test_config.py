@@ -89,6 +89,9 @@ def test_a_list_is_a_list_in_the_file_and_of_repeated_flags_and_json_in_the_envi
 
     assert load_settings({"content_filter": ["[", "c"]}).content_filter == ("[", "c")
 
+    monkeypatch.setenv("OCTAVO_ADAPTER", '["zorp=my folder/a,b=c.gguf", "b=hf:owner/repo"]')
+    assert load_settings({}).adapter == ("zorp=my folder/a,b=c.gguf", "b=hf:owner/repo")
+
 
 def test_sizes_may_have_units() -> None:
     assert load_settings({"max_body": "2MiB"}).max_body == 2 * 2**20
@@ -113,6 +116,11 @@ def test_the_name_of_a_log_level_may_be_in_any_case() -> None:
         ("", {"OCTAVO_CONTENT_FILTER": "[a-z]"}, {}, "OCTAVO_CONTENT_FILTER '[a-z]': must be a list; in the env"),
         ("", {"OCTAVO_CONTENT_FILTER": "3"}, {}, "OCTAVO_CONTENT_FILTER '3': must be a list; in the env"),
         ("content_filter = [3]", {}, {}, "content_filter in octavo.toml 3: must be a valid string."),
+        ("", {"OCTAVO_ADAPTER": "zorp=a.gguf"}, {}, "OCTAVO_ADAPTER 'zorp=a.gguf': must be a list; in the env"),
+        ("", {}, {"adapter": ["zorp"]}, "--adapter 'zorp': must be ID=PATH."),
+        ("", {}, {"adapter": ["a=b", "=x"]}, "--adapter 'a=b' '=x': must be ID=PATH."),
+        ("adapter = ['a=']", {}, {}, "adapter in octavo.toml 'a=': must be ID=PATH."),
+        ("", {}, {"adapter": ["a=x", "a=y"]}, "--adapter 'a=x' 'a=y': two adapters have the same id."),
         ("", {}, {"engine": "vllm"}, "--engine 'vllm': this engine is not yet supported"),
         ("", {}, {"models": ["hf:a/b"]}, "MODEL 'hf:a/b': downloads from Hugging Face are not yet supported"),
         ("", {}, {"models": ["a", "b"]}, "MODEL 'a' 'b': more than one model is not yet supported."),

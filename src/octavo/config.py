@@ -33,7 +33,10 @@ MAX_SLOTS = 256
 MAX_CONTEXT = 2**22
 """Times MAX_SLOTS, this still fits llama.cpp's 32-bit cell count."""
 LLAMA_ONLY = frozenset(
-    {"threads", "token_budget", "cache_type_k", "cache_type_v", "prefix_cache", "speculation", "draft", "deterministic"}
+    {
+        *("threads", "token_budget", "cache_type_k", "cache_type_v", "prefix_cache", "speculation", "draft", "mmproj"),
+        "deterministic",
+    }
 )
 
 SERVER = "Server"
@@ -103,6 +106,25 @@ class Settings(BaseModel):
         metavar="GGUF",
         min_length=1,
     )
+    mmproj: str | None = _option(
+        None, "A .gguf file with which the model sees images (mmproj).", panel=MODEL, metavar="GGUF", min_length=1
+    )
+    adapter: tuple[str, ...] = _option(
+        (),
+        "A LoRA adapter to serve beside the model, a .gguf file; may be given several times.",
+        panel=MODEL,
+        metavar="ID=PATH",
+    )
+    adapter_dir: str | None = _option(
+        None,
+        "Folder from which clients may load adapters; without it they may load none.",
+        panel=MODEL,
+        metavar="FOLDER",
+        min_length=1,
+    )
+    allow_adapter_downloads: bool = _option(
+        False, "Let clients load adapters from Hugging Face (hf:owner/repo).", panel=MODEL
+    )
     deterministic: bool = _option(
         False, "The same request gives the same bits, whatever else runs; costs throughput.", panel=MODEL
     )
@@ -118,6 +140,12 @@ class Settings(BaseModel):
     )
     isolate_users: bool = _option(
         False, "Share computed tokens only between requests that name the same user.", panel=SERVER
+    )
+    allow_image_hosts: tuple[str, ...] = _option(
+        (),
+        "A host from which images may be fetched, or *.example.com for all below one; may be given several times.",
+        panel=SERVER,
+        metavar="HOST",
     )
     request_timeout: float | None = _option(
         None,
@@ -143,8 +171,12 @@ class Settings(BaseModel):
         None, "Settings file to read in place of octavo.toml in the current folder.", panel=SERVER, metavar="FILE"
     )
 
-    max_body: ByteSize = _option(
-        ByteSize(8 * 2**20), "Size of a request's body: bytes, or as in 8MiB.", panel=LIMITS, metavar="SIZE", ge=1
+    max_body: ByteSize | None = _option(
+        None,
+        "Size of a request's body: bytes, or as in 8MiB. Default: 8.0MiB, and 32.0MiB with --mmproj.",
+        panel=LIMITS,
+        metavar="SIZE",
+        ge=1,
     )
     max_json_depth: int = _option(64, "Nesting of its JSON.", panel=LIMITS, metavar="N", ge=2, le=512)
     max_n: int = _option(128, "Samples of a prompt.", panel=LIMITS, metavar="N", ge=1)
@@ -154,6 +186,14 @@ class Settings(BaseModel):
     max_stop_tokens: int = _option(64, "Stop tokens.", panel=LIMITS, metavar="N", ge=1)
     max_top_logprobs: int = _option(20, "Most probable tokens told with each.", panel=LIMITS, metavar="N", ge=0)
     max_messages: int = _option(10_000, "Messages of a conversation.", panel=LIMITS, metavar="N", ge=1)
+    max_images: int = _option(8, "Images of a conversation.", panel=LIMITS, metavar="N", ge=0)
+    max_image_size: ByteSize = _option(
+        ByteSize(10 * 2**20), "Size of an image's file.", panel=LIMITS, metavar="SIZE", ge=1
+    )
+    max_image_pixels: int = _option(50_000_000, "Pixels of an image.", panel=LIMITS, metavar="N", ge=1)
+    max_fetch_time: float = _option(
+        10.0, "Time in which an image must be fetched.", panel=LIMITS, metavar="SECONDS", gt=0, allow_inf_nan=False
+    )
     max_tools: int = _option(128, "Functions that a model may call.", panel=LIMITS, metavar="N", ge=1)
     max_tools_size: ByteSize = _option(
         ByteSize(2**20), "Size of all their schemas together.", panel=LIMITS, metavar="SIZE", ge=1
@@ -201,10 +241,10 @@ class Settings(BaseModel):
             raise ValueError("downloads from Hugging Face are not yet supported; give the path of a .gguf file")
         return models
 
-    @field_validator("content_filter", mode="before")
+    @field_validator("content_filter", "adapter", "allow_image_hosts", mode="before")
     @classmethod
     def _read_list(cls, value: object) -> object:
-        """Text is from the environment; a pattern may hold any character, so there is none to split it at."""
+        """Text is from the environment; a pattern or path may hold any character, so there is none to split it at."""
         try:
             given = json.loads(value) if isinstance(value, str) else value
         except json.JSONDecodeError:
@@ -212,6 +252,16 @@ class Settings(BaseModel):
         if not isinstance(given, list | tuple):
             raise ValueError("must be a list; in the environment, a JSON list")
         return given
+
+    @field_validator("adapter")
+    @classmethod
+    def _check_adapters(cls, adapters: tuple[str, ...]) -> tuple[str, ...]:
+        parts = [adapter.partition("=") for adapter in adapters]
+        if not all(id and path for id, _, path in parts):
+            raise ValueError("must be ID=PATH")
+        if len({id for id, _, _ in parts}) < len(parts):
+            raise ValueError("two adapters have the same id")
+        return adapters
 
     @field_validator("engine", mode="before")
     @classmethod

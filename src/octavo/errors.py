@@ -8,8 +8,13 @@ OctavoError
 ├── UnsupportedByModel         well-formed, but this model cannot do it
 │   ├── ContextLengthExceeded  the prompt alone does not fit
 │   ├── InfillUnsupported      the model was not trained to fill gaps
+│   ├── VisionUnsupported      the model sees no images
+│   ├── ImageRefused           an image that cannot be read or is too large
+│   │   └── ImageUrlRefused    an image that may not be fetched, or could not be
+│   ├── AdapterRefused         an adapter that is not for this model, broken, or not where adapters may be
 │   └── TemplateError          the chat template refused the messages, failed or ran out of time
 ├── ModelNotFound              no such model is served
+│   └── AdapterNotFound        the model has no such adapter
 ├── Overloaded                 the queue is full; try again after `retry_after` seconds
 ├── EngineUnavailable          loading, restarting or stopped; try again after `retry_after` seconds
 │   └── EngineDied             the engine's process ended while it worked on this request
@@ -62,12 +67,32 @@ class InfillUnsupported(UnsupportedByModel):
     code = "suffix_unsupported"
 
 
+class VisionUnsupported(UnsupportedByModel):
+    code = "vision_unsupported"
+
+
+class ImageRefused(UnsupportedByModel):
+    code = "invalid_image"
+
+
+class ImageUrlRefused(ImageRefused):
+    code = "image_url_refused"
+
+
+class AdapterRefused(UnsupportedByModel):
+    code = "adapter_refused"
+
+
 class TemplateError(UnsupportedByModel):
     code = "chat_template_error"
 
 
 class ModelNotFound(OctavoError):
     code = "model_not_found"
+
+
+class AdapterNotFound(ModelNotFound):
+    code = "peft_not_found"
 
 
 class _RetryLater(OctavoError):

@@ -3,7 +3,7 @@
 import asyncio
 import socket
 from collections.abc import AsyncIterator, Sequence
-from contextlib import aclosing, asynccontextmanager
+from contextlib import AbstractContextManager, aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
 
 import httpx
@@ -12,6 +12,8 @@ from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 
 from octavo.api.app import create_app
+from octavo.core.adapters import Adapter
+from octavo.core.images import Image, ImageTokens
 from octavo.core.limits import Limits
 from octavo.core.output import TokenChunk
 from octavo.core.request import GenerationRequest
@@ -20,10 +22,21 @@ from octavo.engine.base import EngineHealth, EngineInfo, Fragment
 from octavo.engine.scripted import ByteTokenizer, ScriptedEngine
 from octavo.engine.specs import ScriptedSpec
 from octavo.errors import EngineUnavailable
-from octavo.service import GenerationService, ModelRegistry, ServedModel
+from octavo.service import (
+    AdapterFiles,
+    AdapterLoader,
+    GenerationService,
+    ImageHosts,
+    ImageSource,
+    ModelRegistry,
+    ServedModel,
+    no_folder,
+)
 from octavo.telemetry.metrics import Metrics
+from support.pictures import image_tokens
 
 MODEL = "demo"
+NO_ADAPTERS = AdapterFiles(no_folder, hub=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +49,16 @@ class WatchedTokenizer:
     async def encode(self, fragments: Sequence[Fragment]) -> tuple[int, ...]:
         return await self.tokenizer.encode(fragments)
 
+    async def encode_image(self, image: Image) -> ImageTokens:
+        return image_tokens(image)
+
 
 class WatchedEngine:
     """A scripted engine that tells what it was asked and which of its streams have ended.
 
     refusal: raised in place of the first token. health_now: shown in place of the engine's own health.
-    chat_template, infill: as if the model had them.
+    chat_template, infill: as if the model had them. adapter_refusal: raised in place of loading an adapter.
+    has_vision: whether it says that it sees images. images: all that it was ever given to hold.
     """
 
     def __init__(self, spec: ScriptedSpec) -> None:
@@ -55,10 +72,15 @@ class WatchedEngine:
         self.health_now: EngineHealth | None = None
         self.chat_template: str | None = None
         self.infill: InfillTokens | None = None
+        self.adapter_refusal: Exception | None = None
+        self.adapters: dict[str, Adapter] = {}
+        self.unloaded = asyncio.Event()
+        self.has_vision = False
+        self.images: list[Image] = []
 
     @property
     def info(self) -> EngineInfo:
-        return replace(self._engine.info, chat_template=self.chat_template)
+        return replace(self._engine.info, chat_template=self.chat_template, has_vision=self.has_vision)
 
     @property
     def tokenizer(self) -> WatchedTokenizer:
@@ -72,7 +94,7 @@ class WatchedEngine:
         try:
             if self.refusal is not None:
                 raise self.refusal
-            async with aclosing(self._engine.generate(request)) as chunks:
+            async with aclosing(self._engine.generate(_without_images(request))) as chunks:
                 async for chunk in chunks:
                     self.started.set()
                     yield chunk
@@ -86,11 +108,31 @@ class WatchedEngine:
             self._arrival.clear()
             await self._arrival.wait()
 
+    def hold_images(self, images: Sequence[Image]) -> AbstractContextManager[None]:
+        self.images += images
+        return self._engine.hold_images(images)
+
+    async def load_adapter(self, adapter: Adapter) -> None:
+        if self.adapter_refusal is not None:
+            raise self.adapter_refusal
+        await self._engine.load_adapter(adapter)
+        self.adapters[adapter.key] = adapter
+
+    async def unload_adapter(self, key: str) -> None:
+        await self._engine.unload_adapter(key)
+        del self.adapters[key]
+        self.unloaded.set()
+
     def health(self) -> EngineHealth:
         return self.health_now or self._engine.health()
 
     async def close(self) -> None:
         await self._engine.close()
+
+
+def _without_images(request: GenerationRequest) -> GenerationRequest:
+    """What a scripted engine, which has none, can be asked."""
+    return replace(request, prompt_tokens=tuple(token for token in request.prompt_tokens if token >= 0), images=())
 
 
 class LoadingEngine(WatchedEngine):
@@ -114,12 +156,29 @@ class App:
         return httpx.AsyncClient(transport=httpx.ASGITransport(self.asgi), base_url="http://octavo")
 
 
-def build(engine: WatchedEngine, *, limits: Limits | None = None, is_strict: bool = False) -> App:
+def build(
+    engine: WatchedEngine,
+    *,
+    limits: Limits | None = None,
+    is_strict: bool = False,
+    adapters: AdapterFiles = NO_ADAPTERS,
+    image_hosts: Sequence[str] = (),
+) -> App:
     limits = limits or Limits()
     metrics = Metrics(CollectorRegistry())
     models = ModelRegistry([ServedModel(MODEL, engine, created=1_700_000_000)])
     service = GenerationService(metrics, limits)
-    return App(create_app(models=models, service=service, metrics=metrics, limits=limits, is_strict=is_strict), engine)
+    loader = AdapterLoader(models, metrics, adapters)
+    app = create_app(
+        models=models,
+        adapters=loader,
+        service=service,
+        images=ImageSource(limits, metrics, ImageHosts(image_hosts)),
+        metrics=metrics,
+        limits=limits,
+        is_strict=is_strict,
+    )
+    return App(app, engine)
 
 
 def scripted(text: str = "The quick brown fox.", *, is_strict: bool = False, **spec: int | float) -> App:

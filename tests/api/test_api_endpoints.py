@@ -22,6 +22,7 @@ async def test_the_served_models_are_listed(client: httpx.AsyncClient) -> None:
         "created": 1_700_000_000,
         "owned_by": "octavo",
         "context_length": 4096,
+        "parent": None,
     }
     assert (await client.get("/v1/models")).json() == {"object": "list", "data": [card]}
     assert (await client.get(f"/v1/models/{MODEL}")).json() == card
@@ -107,7 +108,7 @@ async def test_metrics_count_requests_and_show_the_engine(app: App, client: http
 async def test_openapi_documents_every_body(client: httpx.AsyncClient) -> None:
     document = (await client.get("/openapi.json")).json()
     schemas = document["components"]["schemas"]
-    for path in (COMPLETIONS, CHAT, "/v1/tokenize", "/v1/detokenize"):
+    for path in (COMPLETIONS, CHAT, "/v1/tokenize", "/v1/detokenize", "/v1/adapters"):
         operation = document["paths"][path]["post"]
         for described in (operation["requestBody"], operation["responses"]["200"], operation["responses"]["422"]):
             for content in described["content"].values():

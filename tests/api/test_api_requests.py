@@ -15,6 +15,7 @@ from .asking import BARE, chat, complete
 from .server import App, scripted
 
 OPTIONAL = [
+    "peft",
     "max_tokens",
     "max_completion_tokens",
     "min_tokens",
@@ -52,7 +53,7 @@ OPTIONAL_OF = {
         "function_call",
     ],
 }
-REFUSED = ["peft", "log_prompt"]
+REFUSED = ["log_prompt"]
 
 
 @pytest.mark.parametrize("path", BARE)

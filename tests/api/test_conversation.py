@@ -4,10 +4,13 @@ from typing import Any
 
 import pytest
 
-from octavo.api.convert.conversation import conversation
+from octavo.api.convert.conversation import conversation, image_links
 from octavo.api.schemas.messages import ChatMessage
-from octavo.core.messages import Message, Role
+from octavo.core.images import Image
+from octavo.core.messages import Message, PlacedImage, Role
 from octavo.core.tools import ToolCall
+from octavo.service import ImageLink
+from support.pictures import image_part, text_part
 
 
 def converted(*messages: dict[str, Any]) -> tuple[Message, ...]:
@@ -63,3 +66,13 @@ def test_a_function_call_and_its_result_get_an_id_of_their_own() -> None:
 def test_arguments_that_are_no_object_are_passed_on_as_they_are(arguments: str) -> None:
     [message] = converted({"role": "assistant", "tool_calls": [{"id": "a", "function": function("f", arguments)}]})
     assert message.tool_calls[0].arguments == arguments
+
+
+def test_texts_are_joined_and_images_keep_their_places() -> None:
+    red, blue = Image.of(b"red"), Image.of(b"blue", is_coarse=True)
+    images = {ImageLink("data:r"): red, ImageLink("data:b", is_coarse=True): blue}
+    parts = [text_part("ab"), image_part("data:r"), text_part(""), image_part("data:b", detail="low"), text_part("c")]
+    wires = [ChatMessage.model_validate({"role": "user", "content": parts})]
+    assert image_links(wires) == list(images)
+    placed = (PlacedImage(red, 2), PlacedImage(blue, 2))
+    assert conversation(wires, images) == (Message(Role.USER, "abc", images=placed),)

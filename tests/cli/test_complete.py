@@ -68,6 +68,14 @@ def test_an_error_within_the_answer_is_one_line_after_the_text_so_far(server: Se
     assert done.stderr == b"octavo: The script asks for an error at token 2.\n"
 
 
+def test_a_number_that_is_none_is_refused_by_the_server(server: Server, tmp_path: Path) -> None:
+    done = run_octavo("complete", "hi", "--url", server.url, "--temperature", "nan", folder=tmp_path)
+
+    assert done.returncode == 1
+    assert done.stderr.startswith(b"octavo: The server answered 422: temperature")
+    assert done.stderr.count(b"\n") == 1
+
+
 def test_without_a_server_the_error_says_how_to_start_one(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as unused:
         url = f"http://127.0.0.1:{unused.getsockname()[1]}"
@@ -83,6 +91,13 @@ def test_a_prompt_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
 
     assert done.returncode == 2
     assert done.stderr == b"octavo: The prompt on standard input is not UTF-8 (byte 3).\n"
+
+
+def test_a_prompt_argument_that_is_not_utf8_is_refused(server: Server, tmp_path: Path) -> None:
+    done = run_octavo("complete", os.fsdecode(b"ok \xff"), "--url", server.url, folder=tmp_path)
+
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert done.stderr == b"octavo: A text of the request is not UTF-8.\n"
 
 
 def test_text_is_shown_as_it_comes_and_ctrl_c_ends_it_without_a_trace(server: Server, tmp_path: Path) -> None:

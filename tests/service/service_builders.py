@@ -3,17 +3,38 @@
 import asyncio
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 
+from prometheus_client import CollectorRegistry
+
+from octavo.core.adapters import Adapter
+from octavo.core.images import Image
+from octavo.core.limits import Limits
 from octavo.core.output import FinishReason, TextEvent, TokenChunk, TokenLogprob
 from octavo.core.request import Choice, GenerationRequest, LogprobParams
 from octavo.core.sampling import SamplingParams
 from octavo.engine.base import EngineHealth, EngineInfo, EngineState
 from octavo.engine.scripted import ByteTokenizer, ScriptedEngine
-from octavo.service import GenerationJob, GenerationService, ServedModel
+from octavo.service import (
+    AdapterFiles,
+    AdapterFolder,
+    AdapterLoader,
+    AdapterOrder,
+    GenerationJob,
+    GenerationService,
+    ModelRegistry,
+    ServedAdapter,
+    ServedModel,
+)
+from octavo.telemetry.metrics import Metrics
 
 
 class PuppetEngine:
-    """Gives each request the chunks that the test sends, and remembers which requests were opened and closed."""
+    """Gives each request the chunks that the test sends, and remembers which requests were opened and closed.
+
+    adapters: those that are loaded, by key. adapter_refusal: raised in place of loading one, which waits for may_load.
+    """
 
     def __init__(self, num_slots: int = 8) -> None:
         self.info = EngineInfo(context_length=100, num_slots=num_slots, chat_template=None, fingerprint="fp")
@@ -21,6 +42,10 @@ class PuppetEngine:
         self.num_waiting = 0
         self.opened: list[str] = []
         self.closed: list[str] = []
+        self.adapters: dict[str, Adapter] = {}
+        self.adapter_refusal: Exception | None = None
+        self.may_load = asyncio.Event()
+        self.may_load.set()
         self._items: defaultdict[str, asyncio.Queue[TokenChunk | Exception | None]] = defaultdict(asyncio.Queue)
 
     def send(
@@ -56,6 +81,18 @@ class PuppetEngine:
             finally:
                 self.closed.append(request.id)
 
+    def hold_images(self, images: Sequence[Image]) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    async def load_adapter(self, adapter: Adapter) -> None:
+        await self.may_load.wait()
+        if self.adapter_refusal is not None:
+            raise self.adapter_refusal
+        self.adapters[adapter.key] = adapter
+
+    async def unload_adapter(self, key: str) -> None:
+        del self.adapters[key]
+
     def health(self) -> EngineHealth:
         return EngineHealth(EngineState.READY, num_waiting=self.num_waiting)
 
@@ -71,6 +108,7 @@ def job_of(
     num_prompts: int = 1,
     stop: tuple[str, ...] = (),
     name: str = "r",
+    model: ServedModel | None = None,
 ) -> GenerationJob:
     """num_choices for each prompt, of which the n best are asked for; all, if nothing is said."""
     n = num_choices if n is None else n
@@ -79,7 +117,8 @@ def job_of(
         Choice(index, GenerationRequest(f"{name}{index}", (65,), 50, SamplingParams(), logprobs=logprobs), stop)
         for index in range(num_prompts * num_choices)
     ]
-    return GenerationJob(name, ServedModel("m", engine, 0), tuple(choices), num_prompts, n=n, best_of=num_choices)
+    model = model or ServedModel("m", engine, 0)
+    return GenerationJob(name, model, tuple(choices), num_prompts, n=n, best_of=num_choices)
 
 
 async def start(service: GenerationService, job: GenerationJob) -> "asyncio.Task[list[TextEvent]]":
@@ -103,3 +142,27 @@ async def abandon(*tasks: "asyncio.Task[list[TextEvent]]") -> None:
     for task in tasks:
         task.cancel()
     await asyncio.wait(tasks)
+
+
+class AdapterWorld:
+    """A model that is served by a puppet engine, and what loads its adapters from the files of a folder."""
+
+    def __init__(self, folder: Path, *, engine: PuppetEngine | None = None) -> None:
+        self.engine = engine or PuppetEngine()
+        self.base = ServedModel("m", self.engine, 0)
+        self.models = ModelRegistry([self.base])
+        self.metrics = Metrics(CollectorRegistry())
+        self.service = GenerationService(self.metrics, Limits())
+        self.loader = AdapterLoader(self.models, self.metrics, AdapterFiles(AdapterFolder(folder).find, hub=None))
+        (folder / "a.gguf").write_bytes(b"adapter")
+        (folder / "b.gguf").write_bytes(b"another")
+
+    def order(self, id: str, reference: str = "a.gguf", scale: float = 1.0) -> AdapterOrder:
+        return AdapterOrder(id, self.base, reference, scale)
+
+    async def load(self, id: str, reference: str = "a.gguf", scale: float = 1.0) -> ServedAdapter:
+        return await self.loader.load(self.order(id, reference, scale))
+
+    async def start(self, model: ServedModel, name: str, num_choices: int = 1) -> "asyncio.Task[list[TextEvent]]":
+        """A request for the model; its choices are those of `PuppetEngine.send`."""
+        return await start(self.service, job_of(self.engine, num_choices, name=name, model=model))

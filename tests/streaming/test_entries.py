@@ -167,3 +167,27 @@ def test_entries_of_a_prompt_that_is_not_echoed_have_no_place_and_leave_out_its_
         ("ab", b"ab", None),
     ]
     assert [event.text for event in events] == ["", "", "y"]
+
+
+@pytest.mark.parametrize(
+    ("prompt", "texts"),
+    [
+        ((120, -7, -8, 121, 122), ["y", "z"]),
+        ((120, 121, -7, 122, -8, 123), ["y", "z", "{"]),
+        ((-7, -8, 121), ["y"]),  # what is not scored is the first token, and that is the image's
+        ((-7, AB, -8, 121), ["ab", "y"]),
+    ],
+)
+def test_only_the_texts_of_a_prompt_with_images_have_entries(prompt: tuple[int, ...], texts: list[str]) -> None:
+    stream = ChoiceStream(choice(prompt=prompt, logprobs=LogprobParams(of_prompt=True)), VOCABULARY)
+    scores = tuple(TokenLogprob(token, -float(place)) for place, token in enumerate(prompt) if place and token >= 0)
+    event = stream.push(TokenChunk((120,), prompt_logprobs=scores))
+    assert event is not None
+    assert [(entry.token, entry.logprob) for entry in event.entries] == [
+        (text, score.logprob) for text, score in zip(texts, scores, strict=True)
+    ]
+    assert event.text == "x"
+
+
+def test_images_are_nothing_in_the_text_of_a_prompt() -> None:
+    assert answer_to(choice(prompt=(121, -7, 122), echo=True), [120]).text == "yzx"

@@ -14,6 +14,7 @@ from support.bad_tools import BAD_CALLING_MESSAGES, BAD_TOGETHER, BAD_TOOL_FIELD
 JSON = {"content-type": "application/json"}
 COMPLETIONS = "/v1/completions"
 CHAT = "/v1/chat/completions"
+ADAPTERS = "/v1/adapters"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +77,7 @@ BAD_VALUES: dict[str, tuple[str, ...]] = {
     "stream_options": ("1", "true", '"x"', "[]", '{"include_usage": true}', "{}"),
     "user": ("1", "true", "[]", "{}", "NaN"),
     "model": ("null", "1", "true", "[]", "{}", "NaN"),
+    "peft": ("1", "true", "[]", "{}", "NaN"),
     "logit_bias": (
         "1",
         "true",
@@ -197,7 +199,12 @@ BAD_MESSAGES = (
     '[{"role": "user", "content": [{"type": "text", "text": null}]}]',
     '[{"role": "user", "content": [{"type": "audio", "text": "x"}]}]',
     '[{"role": "user", "content": [{"type": 1}]}]',
-    '[{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}]}]',
+    '[{"role": "user", "content": [{"type": "image_url"}]}]',
+    '[{"role": "user", "content": [{"type": "image_url", "image_url": null}]}]',
+    '[{"role": "user", "content": [{"type": "image_url", "image_url": "data:image/png;base64,AA=="}]}]',
+    '[{"role": "user", "content": [{"type": "image_url", "image_url": {}}]}]',
+    '[{"role": "user", "content": [{"type": "image_url", "image_url": {"url": 1}}]}]',
+    '[{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:", "detail": "most"}}]}]',
     '[{"role": "user", "content": "\\ud83d"}]',
     '[{"role": "user", "content": "x", "name": 1}]',
     *BAD_CALLING_MESSAGES,
@@ -209,7 +216,35 @@ BAD_MESSAGES = (
     '[{"role": "system", "content": "x", "reasoning_content": "a"}]',
 )
 
-NOT_YET_SUPPORTED: dict[str, tuple[str, ...]] = {"peft": ('"adapter"', '""'), "log_prompt": ("true", "0")}
+ADAPTER_PATHS = (
+    "",
+    ".",
+    "..",
+    "/",
+    "nothing.gguf",
+    "../x.gguf",
+    "a/../../x.gguf",
+    "%2e%2e/x.gguf",
+    "..\\x.gguf",
+    "/etc/passwd",
+    "/dev/zero",
+    "/proc/self/environ",
+    "~/x.gguf",
+    "x\0.gguf",
+    "\0",
+    "http://127.0.0.1/x.gguf",
+    "file:///etc/passwd",
+    "hf:owner/repository",
+    "hf:",
+    "x" * 100_000,
+    "a/" * 5_000,
+)
+"""Where no adapter of a folder can be."""
+
+IMAGE_URLS = ("", "data:image/png;base64,AA==", "http://127.0.0.1/", "file:///etc/passwd", "ftp://x", "x" * 100_000)
+"""At none of these is an image, whether the model sees images or not."""
+
+NOT_YET_SUPPORTED: dict[str, tuple[str, ...]] = {"log_prompt": ("true", "0")}
 
 TOGETHER: tuple[tuple[str, str, str], ...] = (
     (COMPLETIONS, "max_completion_tokens", '"max_tokens": 1, "max_completion_tokens": 2'),
@@ -310,7 +345,9 @@ def bad_inputs(model: str, *, max_body: int = 8 * 2**20) -> list[BadInput]:
             _value_cases(CHAT, _object(model=model), "messages", BAD_MESSAGES),
             (_together_case(path, good[path], param, fields) for path, param, fields in TOGETHER),
             _single_cases(model),
+            _image_cases(model),
             _tokenize_cases(model),
+            _adapter_cases(),
             _text_cases(good[COMPLETIONS]),
             _depth_cases(good[COMPLETIONS]),
             _transfer_cases(good[COMPLETIONS].encode(), max_body),
@@ -368,6 +405,12 @@ def _single_cases(model: str) -> Iterator[BadInput]:
     yield BadInput(
         "chat, unknown model", 404, "model", path=CHAT, body=_object(model="m", messages=[_user("x")]).encode()
     )
+    for name in ("nobody", "", "p" * 100_000):
+        yield BadInput(f"adapter {name[:10]!r}", 404, "peft", body=_object(model=model, prompt="x", peft=name).encode())
+        yield BadInput(
+            f"model and adapter {name[:10]!r}", 404, "model", body=_object(model=f"{model}:{name}", prompt="x").encode()
+        )
+    yield BadInput("model of a million colons", 404, "model", body=_object(model=":" * 2**20, prompt="x").encode())
     yield BadInput("17 stop strings", 422, "stop", body=_with(good, f'"stop": {json.dumps(["x"] * 17)}'))
     yield BadInput("a stop string of 257", 422, "stop", body=_with(good, f'"stop": {json.dumps("x" * 257)}'))
     yield BadInput("500000 stop strings", 422, "stop", body=_with(good, f'"stop": {json.dumps(["x"] * 500_000)}'))
@@ -382,6 +425,16 @@ def _single_cases(model: str) -> Iterator[BadInput]:
     yield BadInput(
         "100000 bad messages", 422, "messages", path=CHAT, body=_object(model=model, messages=[1] * 100_000).encode()
     )
+
+
+def _image_cases(model: str) -> Iterator[BadInput]:
+    def showing(*urls: str) -> bytes:
+        parts = [{"type": "image_url", "image_url": {"url": url}} for url in urls]
+        return _object(model=model, messages=[{"role": "user", "content": parts}]).encode()
+
+    for url in IMAGE_URLS:
+        yield BadInput(f"image at {url[:40]!r}", 400, "messages", path=CHAT, body=showing(url))
+    yield BadInput("1000 images", 422, "messages", path=CHAT, body=showing(*["data:"] * 1000))
 
 
 def _tokenize_cases(model: str) -> Iterator[BadInput]:
@@ -414,6 +467,21 @@ def _tokenize_cases(model: str) -> Iterator[BadInput]:
     yield BadInput(
         "detokenize, unknown model", 404, "model", path=detokenize, body=_object(model="nobody", tokens=[]).encode()
     )
+
+
+def _adapter_cases() -> Iterator[BadInput]:
+    good = _object(id="x", path="x.gguf")
+    ids = ("null", "1", "[]", '""', '"-x"', '" x"', '"x y"', '"x\\n"', '"é"', '"x=y"', f'"{"x" * 201}"')
+    yield from _value_cases(ADAPTERS, good, "id", ids)
+    yield from _value_cases(ADAPTERS, good, "path", ("null", "1", "[]", "{}", '"\\ud800"'))
+    yield from _value_cases(ADAPTERS, good, "scale", ("true", '"1"', "[]", "NaN", "1e999", "100.1", "-101"))
+    yield from _value_cases(ADAPTERS, good, "model", ("1", "[]", "{}"))
+    for path in ADAPTER_PATHS:
+        body = _object(id="x", path=path).encode()
+        yield BadInput(f"adapter at {path[:40]!r} of {len(path)}", 400, "path", path=ADAPTERS, body=body)
+    yield BadInput("adapter of an unknown model", 404, "model", path=ADAPTERS, body=_with(good, '"model": "nobody"'))
+    for id in ("nobody", "", "a/b", "%2e%2e"):
+        yield BadInput(f"DELETE of adapter {id!r}", 404, method="DELETE", path=f"{ADAPTERS}/{id}", headers={})
 
 
 def _text_cases(good: str) -> Iterator[BadInput]:

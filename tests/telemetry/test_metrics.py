@@ -52,6 +52,32 @@ def test_an_engine_is_shown_as_it_was_last_observed() -> None:
     assert samples["octavo_engine_restarts_total", ("a",)] == 3
 
 
+def test_adapters_are_shown_as_they_were_last_observed_and_their_loads_are_counted() -> None:
+    metrics = Metrics(CollectorRegistry())
+    for number in (3, 1):
+        metrics.observe_adapters("a", number)
+    for is_loaded in (True, True, False):
+        metrics.count_adapter_load("a", is_loaded=is_loaded)
+    samples = samples_of(metrics)
+    assert samples["octavo_adapters_loaded", ("a",)] == 1
+    assert samples["octavo_adapter_loads_total", ("a", "loaded")] == 2
+    assert samples["octavo_adapter_loads_total", ("a", "refused")] == 1
+
+
+def test_what_is_forgotten_is_shown_no_more_and_may_be_unknown() -> None:
+    metrics = Metrics(CollectorRegistry())
+    metrics.count_prompt_tokens("a", 7)
+    metrics.observe_time_to_first_token("a", 0.5)
+    metrics.count_prompt_tokens("b", 8)
+    for model in ("a", "a", "nobody"):
+        metrics.forget_model(model)
+    samples = samples_of(metrics)
+    assert {labels for _, labels in samples if labels} >= {("b",)}
+    assert not any("a" in labels for _, labels in samples)
+    metrics.count_prompt_tokens("a", 1)
+    assert samples_of(metrics)["octavo_prompt_tokens_total", ("a",)] == 1
+
+
 def test_the_restart_counter_never_falls_and_counts_no_restart_twice() -> None:
     metrics = Metrics(CollectorRegistry())
     for total in (1, 1, 0, 2):

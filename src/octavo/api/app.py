@@ -6,12 +6,14 @@ from fastapi import FastAPI
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Match, Route
 
 from octavo.api.context import ApiContext
 from octavo.api.errors import MethodNotAllowed, PathNotFound, error_response, handle_octavo_error, internal_error
 from octavo.api.limits import BodyLimits
 from octavo.api.observe import Observe
 from octavo.api.openapi import openapi_of
+from octavo.api.routes.adapters import add_adapters
 from octavo.api.routes.chat import add_chat
 from octavo.api.routes.completions import add_completions
 from octavo.api.routes.health import add_health
@@ -22,17 +24,25 @@ from octavo.api.routes.tokenize import add_tokenize
 from octavo.constraints import GrammarMaker
 from octavo.core.limits import Limits
 from octavo.errors import OctavoError
-from octavo.service import GenerationService, ModelRegistry
+from octavo.service import AdapterLoader, GenerationService, ImageSource, ModelRegistry
 from octavo.telemetry.metrics import Metrics
 
 _DESCRIPTION = "Text generation with OctoAI's and OpenAI's API."
 
 
 def create_app(
-    *, models: ModelRegistry, service: GenerationService, metrics: Metrics, limits: Limits, is_strict: bool
+    *,
+    models: ModelRegistry,
+    adapters: AdapterLoader,
+    service: GenerationService,
+    images: ImageSource,
+    metrics: Metrics,
+    limits: Limits,
+    is_strict: bool,
 ) -> FastAPI:
     """The application; it starts and stops nothing. is_strict: unknown fields are errors."""
-    context = ApiContext(models, service, metrics, limits, GrammarMaker(limits.max_compile_time), is_strict)
+    grammars = GrammarMaker(limits.max_compile_time)
+    context = ApiContext(models, adapters, service, images, metrics, limits, grammars, is_strict)
     app = FastAPI(
         title="Octavo",
         version=version("octavo"),
@@ -41,7 +51,7 @@ def create_app(
         redoc_url=None,
         redirect_slashes=False,
     )
-    for add_routes in (add_completions, add_chat, add_models, add_tokenize, add_health, add_metrics):
+    for add_routes in (add_completions, add_chat, add_models, add_adapters, add_tokenize, add_health, add_metrics):
         add_routes(app, context)
     add_pages(app)
     app.openapi = openapi_of(app)  # type: ignore[method-assign]  # FastAPI's documented way to extend the document
@@ -58,6 +68,17 @@ async def _handle_http_exception(request: Request, error: Exception) -> Response
     if error.status_code == 404:
         return error_response(PathNotFound("Nothing is served at this path; see /docs."))
     if error.status_code == 405:
-        allow = (error.headers or {}).get("Allow", "")
+        allow = ", ".join(sorted(_methods_at(request)))
         return error_response(MethodNotAllowed(f"This path answers to {allow}, not to {request.method}.", allow=allow))
     return error_response(internal_error())
+
+
+def _methods_at(request: Request) -> set[str]:
+    """Of all routes at the request's path; the framework names only those of the first."""
+    routes = (route for route in request.app.routes if isinstance(route, Route))
+    return {
+        method
+        for route in routes
+        if route.matches(request.scope)[0] is not Match.NONE
+        for method in route.methods or ()
+    }

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from octavo.constraints import GrammarMaker
 from octavo.core.limits import Limits
-from octavo.service import GenerationService, ModelRegistry
+from octavo.service import AdapterLoader, GenerationService, ImageSource, ModelRegistry
 from octavo.telemetry.metrics import Metrics
 
 
@@ -13,7 +13,9 @@ class ApiContext:
     """is_strict: fields that no document names are errors."""
 
     models: ModelRegistry
+    adapters: AdapterLoader
     service: GenerationService
+    images: ImageSource
     metrics: Metrics
     limits: Limits
     grammars: GrammarMaker

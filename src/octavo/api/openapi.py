@@ -8,6 +8,7 @@ from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
+from octavo.api.schemas.adapters import AdapterRequest
 from octavo.api.schemas.chat import ChatCompletionChunk, ChatCompletionRequest
 from octavo.api.schemas.completions import CompletionRequest
 from octavo.api.schemas.errors import ErrorResponse
@@ -19,7 +20,14 @@ Responses = dict[int | str, dict[str, Any]]
 BODY_ERRORS = (413, 415, 422)
 
 _REF = "#/components/schemas/{model}"
-_UNREFERENCED = (CompletionRequest, ChatCompletionRequest, TokenizeRequest, DetokenizeRequest, ChatCompletionChunk)
+_UNREFERENCED = (
+    CompletionRequest,
+    ChatCompletionRequest,
+    ChatCompletionChunk,
+    AdapterRequest,
+    TokenizeRequest,
+    DetokenizeRequest,
+)
 
 
 def documented(schema: type[BaseModel]) -> OpenApi:

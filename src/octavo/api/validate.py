@@ -26,7 +26,7 @@ _MESSAGES = {
 
 Wire = TypeVar("Wire", bound=WireRequest)
 
-OFF_VALUES: Mapping[str, Sequence[Any]] = {"log_prompt": (False,), "peft": ()}
+OFF_VALUES: Mapping[str, Sequence[Any]] = {"log_prompt": (False,)}
 """Documented fields that this version refuses, and the values, besides null, with which they ask for nothing."""
 
 

@@ -28,7 +28,7 @@ def build_engine(settings: Settings, file: Path | None) -> WorkerEngine:
 
 
 def llama_spec(settings: Settings, file: Path) -> LlamaSpec:
-    """Raises ConfigError where the draft model's file is missing."""
+    """Raises ConfigError where another file than the model's is missing."""
     return LlamaSpec(
         path=str(file),
         context_length=settings.ctx,
@@ -40,6 +40,7 @@ def llama_spec(settings: Settings, file: Path) -> LlamaSpec:
         prefix_cache=None if settings.prefix_cache is None else int(settings.prefix_cache),
         speculation=settings.speculation,
         draft=None if settings.draft is None else str(_existing_file("--draft", settings.draft)),
+        mmproj=None if settings.mmproj is None else str(_existing_file("--mmproj", settings.mmproj)),
         deterministic=settings.deterministic,
     )
 

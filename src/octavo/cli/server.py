@@ -33,11 +33,12 @@ class Server:
         listener: Listener,
         content_filter: ContentFilter | None,
     ) -> None:
-        """file: the model's, None for the scripted engine."""
+        """file: the model's, None for the scripted engine. Raises ConfigError."""
         parts = build_parts(settings, file, engine, content_filter)
         self._engine = engine
         self._listener = listener
         self._service = parts.service
+        self._first_adapters = parts.first_adapters
         self._drain = Drain(parts.app)
         self._http = HttpServer(self._drain)
         self._place = Place(parts.model_id, file, listener.url, listener.is_loopback)
@@ -60,6 +61,7 @@ class Server:
                     show(self._engine.health())
                     await asyncio.wait({ready}, timeout=HEALTH_INTERVAL)
             await ready
+            await self._first_adapters.load()
         finally:
             ready.cancel()
         _spare_garbage_collection()

@@ -8,44 +8,82 @@ from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 
 from octavo.api.app import create_app
-from octavo.config import Settings
+from octavo.cli.first_adapters import FirstAdapters
+from octavo.config import Settings, flag_of
 from octavo.core.limits import Limits
 from octavo.engine.base import Engine
-from octavo.service import GenerationService, ModelRegistry, ServedModel
+from octavo.errors import ConfigError
+from octavo.service import (
+    AdapterFiles,
+    AdapterFolder,
+    AdapterHub,
+    AdapterLoader,
+    GenerationService,
+    ImageHosts,
+    ImageSource,
+    ModelRegistry,
+    ServedModel,
+    no_folder,
+)
 from octavo.streaming import ContentFilter
 from octavo.telemetry.metrics import Metrics
+
+MAX_BODY_WITH_IMAGES = 32 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What answers requests, and what it calls the model."""
+    """What answers requests, what it calls the model, and the adapters to load before it is ready."""
 
     model_id: str
     service: GenerationService
+    first_adapters: FirstAdapters
     app: FastAPI
 
 
 def build_parts(settings: Settings, file: Path | None, engine: Engine, content_filter: ContentFilter | None) -> Parts:
-    """file: the model's, None for the scripted engine."""
+    """file: the model's, None for the scripted engine. Raises ConfigError."""
     model_id = settings.alias or (file.name.removesuffix(".gguf") if file else "scripted")
     limits, metrics = limits_of(settings), Metrics(CollectorRegistry())
     service = GenerationService(
         metrics, limits, content_filter=content_filter, request_timeout=settings.request_timeout
     )
     model = ServedModel(model_id, engine, int(time.time()), isolates_users=settings.isolate_users)
+    models = ModelRegistry([model])
     app = create_app(
-        models=ModelRegistry([model]),
+        models=models,
+        adapters=AdapterLoader(models, metrics, clients_adapters(settings)),
         service=service,
+        images=ImageSource(limits, metrics, image_hosts(settings)),
         metrics=metrics,
         limits=limits,
         is_strict=settings.strict,
     )
-    return Parts(model_id, service, app)
+    return Parts(model_id, service, FirstAdapters(settings.adapter, model, models, metrics), app)
+
+
+def clients_adapters(settings: Settings) -> AdapterFiles:
+    """What clients may load. Raises ConfigError."""
+    hub = AdapterHub() if settings.allow_adapter_downloads else None
+    if settings.adapter_dir is None:
+        return AdapterFiles(no_folder, hub)
+    folder = Path(settings.adapter_dir).expanduser().absolute()
+    if not folder.is_dir():
+        raise ConfigError(f"{flag_of('adapter_dir')} {settings.adapter_dir!r}: there is no such folder.")
+    return AdapterFiles(AdapterFolder(folder).find, hub)
+
+
+def image_hosts(settings: Settings) -> ImageHosts:
+    """From which images may be fetched. Raises ConfigError."""
+    try:
+        return ImageHosts(settings.allow_image_hosts)
+    except ValueError as error:
+        raise ConfigError(f"{flag_of('allow_image_hosts')} {error}.") from error
 
 
 def limits_of(settings: Settings) -> Limits:
     return Limits(
-        max_body=int(settings.max_body),
+        max_body=int(settings.max_body or (MAX_BODY_WITH_IMAGES if settings.mmproj else Limits().max_body)),
         max_json_depth=settings.max_json_depth,
         max_n=settings.max_n,
         max_prompts=settings.max_prompts,
@@ -54,6 +92,10 @@ def limits_of(settings: Settings) -> Limits:
         max_stop_tokens=settings.max_stop_tokens,
         max_top_logprobs=settings.max_top_logprobs,
         max_messages=settings.max_messages,
+        max_images=settings.max_images,
+        max_image_size=int(settings.max_image_size),
+        max_image_pixels=settings.max_image_pixels,
+        max_fetch_time=settings.max_fetch_time,
         max_tools=settings.max_tools,
         max_tools_size=int(settings.max_tools_size),
         max_schema=int(settings.max_schema),

@@ -16,6 +16,10 @@ class Limits:
     max_stop_tokens: int = 64
     max_top_logprobs: int = 20
     max_messages: int = 10_000
+    max_images: int = 8
+    max_image_size: int = 10 * 2**20
+    max_image_pixels: int = 50_000_000
+    max_fetch_time: float = 10.0
     max_tools: int = 128
     max_tools_size: int = 2**20
     max_schema: int = 64 * 2**10

@@ -55,7 +55,7 @@ def load_llama(spec: LlamaSpec, on_progress: Callable[[float], None]) -> Batchin
         draft_model = _create_draft_model(spec, here, draft, settings, threads) if draft is not None else None
         composer = _create_composer(spec, runner, draft_model, threads)
         watch.lap("costs of steps")
-        vision = _create_vision(spec, model, threads)
+        vision = _create_vision(spec, model, threads, settings)
         watch.lap("vision")
         fingerprint = _fingerprint(b"".join(digests), spec, settings)
         watch.lap("rest of digest and vocabulary")
@@ -89,12 +89,14 @@ def _without_the_impossible(spec: LlamaSpec, runner: LlamaRunner) -> LlamaSpec:
     return spec if runner.limits.can_share else msgspec.structs.replace(spec, prefix_cache=0, speculation=False)
 
 
-def _create_vision(spec: LlamaSpec, model: binding.Model, threads: ThreadChoice) -> LlamaVision | None:
+def _create_vision(
+    spec: LlamaSpec, model: binding.Model, threads: ThreadChoice, settings: ContextSettings
+) -> LlamaVision | None:
     """Raises ModelLoadError."""
     if spec.mmproj is None:
         return None
     check_file(Path(spec.mmproj))
-    return LlamaVision(Path(spec.mmproj), model, num_threads=threads.num_threads)
+    return LlamaVision(Path(spec.mmproj), model, num_threads=threads.num_threads, max_whole=settings.max_batch_tokens)
 
 
 def _choose_threads(spec: LlamaSpec, here: Machine, runner: LlamaRunner) -> ThreadChoice:

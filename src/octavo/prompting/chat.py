@@ -1,28 +1,38 @@
 """Conversations as tokens."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
 from types import MappingProxyType
 
 from octavo.core.channels import ChannelFormat
+from octavo.core.images import Image, ImageSpan
 from octavo.core.messages import Message
 from octavo.core.tools import Tool
 from octavo.core.vocabulary import Vocabulary
 from octavo.errors import TemplateError
 from octavo.prompting.chat_template import ChatTemplate
+from octavo.prompting.image_marks import ImageMarks
 from octavo.prompting.markers import SENTINELS, Fragment, markers_of
-from octavo.prompting.protection import Protection, choose_sentinel
+from octavo.prompting.protection import Protection, choose_sentinel, client_texts
 from octavo.prompting.reasoning import Family, channel_format, family_of
 from octavo.prompting.tokenization import TextEncoder, check_can_fit, check_fits, with_bos
+
+_Segment = list[Fragment] | Image
+"""What is encoded at a time: the text between two images, or an image."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChatPrompt:
-    """channels: how the model will mark its reasoning, and the channel in which its answer begins."""
+    """channels: how the model will mark its reasoning, and the channel in which its answer begins.
+
+    images: those among the tokens, in order.
+    """
 
     tokens: tuple[int, ...]
     channels: ChannelFormat
+    images: tuple[ImageSpan, ...] = ()
 
 
 async def encode_chat(
@@ -38,15 +48,19 @@ async def encode_chat(
 
     variables: what the client gives to the template, beside what ChatTemplate.render does; JSON values.
     tools: what may be called.
-    Raises TemplateError, ContextLengthExceeded, and InvalidRequest where the client uses up all noncharacters.
+    Raises TemplateError, ContextLengthExceeded, what the encoder raises for images, and InvalidRequest where the client
+    uses up all characters that could stand for something else.
     """
     vocabulary = encoder.vocabulary
-    fragments, channels = await asyncio.to_thread(_rendered, vocabulary, template, messages, variables, tools)
-    check_can_fit(fragments, vocabulary, context_length, param="messages")
-    tokens = with_bos(await encoder.encode(fragments), vocabulary)
+    segments, channels = await asyncio.to_thread(_rendered, vocabulary, template, messages, variables, tools)
+    texts = [segment for segment in segments if not isinstance(segment, Image)]
+    check_can_fit(list(chain.from_iterable(texts)), vocabulary, context_length, param="messages")
+    encoded, images = await _encoded(encoder, segments)
+    tokens = with_bos(encoded, vocabulary)
     if not tokens:
         raise TemplateError("the model's chat template makes no text of the messages", param="messages")
-    return ChatPrompt(check_fits(tokens, context_length, param="messages"), channels)
+    check_fits(tokens, context_length, param="messages")
+    return ChatPrompt(tokens, channels, _moved(images, len(tokens) - len(encoded)))
 
 
 def _rendered(
@@ -55,19 +69,42 @@ def _rendered(
     messages: Sequence[Message],
     variables: Mapping[str, object],
     tools: Sequence[Tool],
-) -> tuple[list[Fragment], ChannelFormat]:
+) -> tuple[list[_Segment], ChannelFormat]:
     markers = markers_of(vocabulary, template.source)
     sentinel = choose_sentinel(messages, variables, tools)
     protection = Protection(markers, sentinel, _harmless(family_of(template), vocabulary))
+    marks = ImageMarks(messages, chain([template.source], client_texts(messages, variables, tools)))
     rendered = template.render(
-        protection.messages(messages),
+        protection.messages(marks.messages(messages)),
         bos_token=_text_of(vocabulary.bos_token, vocabulary),
         eos_token=_text_of(vocabulary.eos_token, vocabulary),
         variables=protection.variables(variables),
         tools=protection.tools(tools),
     )
-    prompt = protection.marked(rendered)
-    return markers.split(prompt, sentinel), channel_format(template, prompt)
+    prompt = marks.unescaped(protection.marked(rendered))
+    parts = marks.split(prompt)
+    if parts and isinstance(parts[-1], Image):
+        raise TemplateError("the model's chat template ends the prompt with an image", param="messages")
+    segments: list[_Segment] = [part if isinstance(part, Image) else markers.split(part, sentinel) for part in parts]
+    return segments, channel_format(template, prompt)
+
+
+async def _encoded(encoder: TextEncoder, segments: Sequence[_Segment]) -> tuple[tuple[int, ...], tuple[ImageSpan, ...]]:
+    """Tokens of texts and images, joined, and where the images are among them."""
+    tokens: list[int] = []
+    spans: list[ImageSpan] = []
+    for segment in segments:
+        if isinstance(segment, Image):
+            image = await encoder.encode_image(segment)
+            spans += _moved(image.spans, len(tokens))
+            tokens += image.tokens
+        else:
+            tokens += await encoder.encode(segment)
+    return tuple(tokens), tuple(spans)
+
+
+def _moved(spans: Iterable[ImageSpan], distance: int) -> tuple[ImageSpan, ...]:
+    return tuple(replace(span, start=span.start + distance) for span in spans)
 
 
 def _harmless(family: Family, vocabulary: Vocabulary) -> list[str]:

@@ -87,9 +87,8 @@ class Protection:
 
 def choose_sentinel(messages: Sequence[Message], variables: Mapping[str, object], tools: Sequence[Tool] = ()) -> str:
     """A sentinel that no string of the client holds, nor its escape. Raises InvalidRequest where all are taken."""
-    texts = [*_texts_of(messages), *_texts_in(variables), *_texts_in([tool.definition for tool in tools])]
     # An escape in the arguments of a call, which are JSON, may have capitals.
-    lowered = [text.lower() for text in texts]
+    lowered = [text.lower() for text in client_texts(messages, variables, tools)]
     for sentinel in SENTINELS:
         if not any(sentinel in text or _escaped(sentinel) in text for text in lowered):
             return sentinel
@@ -97,6 +96,15 @@ def choose_sentinel(messages: Sequence[Message], variables: Mapping[str, object]
         f"The messages hold all {len(SENTINELS)} noncharacters U+FDD0 to U+FDEF; at least one must be left out.",
         param="messages",
     )
+
+
+def client_texts(
+    messages: Sequence[Message], variables: Mapping[str, object], tools: Sequence[Tool] = ()
+) -> Iterator[str]:
+    """All strings of the client that a template may show."""
+    yield from _texts_of(messages)
+    yield from _texts_in(variables)
+    yield from _texts_in([tool.definition for tool in tools])
 
 
 def _texts_of(messages: Iterable[Message]) -> Iterator[str]:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Protocol
 
+from octavo.core.images import Image, ImageTokens
 from octavo.core.vocabulary import Vocabulary
 from octavo.errors import ContextLengthExceeded, InvalidRequest
 from octavo.prompting.markers import Fragment, split_special
@@ -17,6 +18,10 @@ class TextEncoder(Protocol):
 
     async def encode(self, fragments: Sequence[Fragment]) -> tuple[int, ...]:
         """Tokens of the fragments, joined; nothing is added."""
+        ...
+
+    async def encode_image(self, image: Image) -> ImageTokens:
+        """The image as it stands in a prompt."""
         ...
 
 

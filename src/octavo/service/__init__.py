@@ -1,7 +1,30 @@
-"""Served models by name, admission, and the fan-out of a request into its choices."""
+"""Served models and adapters by name, admission, and the fan-out of a request into its choices."""
 
+from octavo.service.adapter_files import AdapterFiles, AdapterFolder, no_folder
+from octavo.service.adapter_hub import AdapterHub
+from octavo.service.adapter_loader import AdapterLoader, AdapterOrder
 from octavo.service.generation import GenerationService
+from octavo.service.image_hosts import ImageHosts
+from octavo.service.image_source import ImageLink, ImageSource
 from octavo.service.job import GenerationJob, sample_seed
-from octavo.service.models import ModelRegistry, ServedModel
+from octavo.service.models import ServedModel
+from octavo.service.registry import ModelRegistry
+from octavo.service.served_adapter import ServedAdapter
 
-__all__ = ["GenerationJob", "GenerationService", "ModelRegistry", "ServedModel", "sample_seed"]
+__all__ = [
+    "AdapterFiles",
+    "AdapterFolder",
+    "AdapterHub",
+    "AdapterLoader",
+    "AdapterOrder",
+    "GenerationJob",
+    "GenerationService",
+    "ImageHosts",
+    "ImageLink",
+    "ImageSource",
+    "ModelRegistry",
+    "ServedAdapter",
+    "ServedModel",
+    "no_folder",
+    "sample_seed",
+]

@@ -10,7 +10,7 @@ from octavo.service.models import ServedModel
 
 
 class Admission:
-    """Keeps each model's queue within its limit.
+    """Keeps each model's queue within its limit; requests with an adapter wait in the queue of its model.
 
     A job takes as many places as it has choices, but no more than there are slots. It is refused when the queue is
     full, not when it would overfill it.
@@ -23,8 +23,8 @@ class Admission:
     @contextmanager
     def admit(self, model: ServedModel, num_choices: int) -> "Iterator[Ticket]":
         """Places until its choices have left or the block ends. Raises Overloaded or EngineUnavailable."""
-        self._refuse_if_full(model)
-        ticket = Ticket(self._num_in_flight, model.id, num_choices, max_places=model.info.num_slots)
+        self._refuse_if_full(model.base)
+        ticket = Ticket(self._num_in_flight, model.base.id, num_choices, max_places=model.info.num_slots)
         try:
             yield ticket
         finally:

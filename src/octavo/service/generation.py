@@ -45,7 +45,8 @@ class GenerationService:
         candidates have ended, best first.
         Closing the stream cancels the job: when `aclose` returns, every engine request of it is closed. The first
         error of a choice closes the others and is raised.
-        Raises Overloaded before the first event, EngineUnavailable and EngineError at any time.
+        Raises Overloaded, and AdapterNotFound for an adapter that is just deleted, before the first event;
+        EngineUnavailable and EngineError at any time.
         """
         if len(job.choices) == 1:  # it needs no task of its own
             return _events(job.choices[0], self._admitted(job))
@@ -69,9 +70,11 @@ class GenerationService:
     @contextmanager
     def _admitted(self, job: GenerationJob) -> "Iterator[_AdmittedJob]":
         with (
+            job.model.in_use(),
             self._admission.admit(job.model, len(job.choices)) as ticket,
             self._deadlines.deadline() as deadline,
             JobMeter(self._metrics, job) as meter,
+            job.model.engine.hold_images(job.images),
         ):
             yield _AdmittedJob(job.model.engine, self._content_filter, meter, ticket, deadline)
 

@@ -1,11 +1,10 @@
-"""What is served, by name."""
+"""What clients can ask for."""
 
 import logging
-from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from hashlib import blake2b
 
 from octavo.engine.base import Engine, EngineInfo, EngineState, Tokenizer
-from octavo.errors import ModelNotFound
 from octavo.prompting import DEFAULT_CHAT_TEMPLATE, ChatTemplate
 from octavo.streaming.tool_formats import GENERIC, ToolFormat, format_of
 
@@ -27,6 +26,20 @@ class ServedModel:
         self.created = created
         self._isolates_users = isolates_users
         self._template: tuple[str | None, ChatTemplate] | None = None
+
+    @property
+    def base(self) -> "ServedModel":
+        """The model itself; of an adapter, the one that it changes."""
+        return self
+
+    @property
+    def adapter_key(self) -> str:
+        """By which the engine knows the adapter that is used; empty where none is."""
+        return ""
+
+    def in_use(self) -> AbstractContextManager[None]:
+        """As long as the block runs, requests may be computed. Raises AdapterNotFound where it is being unloaded."""
+        return nullcontext()
 
     @property
     def info(self) -> EngineInfo:
@@ -67,22 +80,3 @@ class ServedModel:
         if source is None:
             _logger.info("model %s has no chat template, the default one (ChatML) is used", self.id)
         return ChatTemplate(DEFAULT_CHAT_TEMPLATE if source is None else source)
-
-
-class ModelRegistry:
-    """The served models, in the order in which they were given. Their ids must differ."""
-
-    def __init__(self, models: Sequence[ServedModel]) -> None:
-        self._models = {model.id: model for model in models}
-        assert len(self._models) == len(models), "two models are served under one name"
-
-    def get(self, name: str) -> ServedModel:
-        """The model of that name. Raises ModelNotFound, which lists the names that exist."""
-        try:
-            return self._models[name]
-        except KeyError:
-            served = ", ".join(self._models)
-            raise ModelNotFound(f"The model {name!r} is not served here. Served: {served}.", param="model") from None
-
-    def __iter__(self) -> Iterator[ServedModel]:
-        return iter(self._models.values())

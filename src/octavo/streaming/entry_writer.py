@@ -34,12 +34,13 @@ class EntryWriter:
         self._echoes = choice.echo
         self._logprobs = choice.request.logprobs
         self._prompt = prompt_pieces(choice, vocabulary)
-        self._begin()
+        self._begin(begins_with_image=choice.request.prompt_tokens[0] < 0)
 
-    def _begin(self) -> None:
+    def _begin(self, *, begins_with_image: bool) -> None:
         """The first token of a prompt has no log-probability; the others wait for theirs, where these are asked for."""
         if not self._echoes:
-            next(self._prompt)
+            if not begins_with_image:
+                next(self._prompt)
             return
         of_prompt = self._logprobs.of_prompt
         for token, piece in islice(self._prompt, 1 if of_prompt else None):

@@ -32,7 +32,7 @@ def _control_tokens_in(texts: Sequence[str], choice: Choice, vocabulary: Vocabul
 
 
 def prompt_pieces(choice: Choice, vocabulary: Vocabulary) -> Iterator[tuple[int, bytes]]:
-    """The prompt's tokens with their bytes in its text, where control tokens have their names.
+    """The prompt's tokens with their bytes in its text, where control tokens have their names and images are nothing.
 
     The token and the space that a tokenizer puts before a text are no part of it, nor is the token that stands for an
     empty one.
@@ -41,6 +41,8 @@ def prompt_pieces(choice: Choice, vocabulary: Vocabulary) -> Iterator[tuple[int,
     has_space = vocabulary.adds_space_prefix
     silent = vocabulary.bos_token if vocabulary.adds_bos or len(tokens) == 1 else None
     for place, token in enumerate(tokens):
+        if token < 0:  # part of an image, which has no text
+            continue
         piece = vocabulary.pieces[token]
         if has_space and piece:
             piece, has_space = piece.removeprefix(b" "), False

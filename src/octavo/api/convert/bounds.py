@@ -42,6 +42,7 @@ def _check_completion(wire: CompletionRequest, limits: Limits) -> None:
 def _check_chat(wire: ChatCompletionRequest, limits: Limits) -> None:
     _check_most("top_logprobs", wire.top_logprobs or 0, limits.max_top_logprobs, "tokens in a place")
     _check_most("messages", len(wire.messages), limits.max_messages, "messages")
+    _check_most("messages", sum(len(each.image_urls) for each in wire.messages), limits.max_images, "images")
     _check_functions(wire, limits)
 
 

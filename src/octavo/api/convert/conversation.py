@@ -1,36 +1,65 @@
 """Messages of the wire to those that chat templates see."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 
-from octavo.api.schemas.messages import ChatMessage, Content, ImagePart
-from octavo.core.messages import Message, Role
+from octavo.api.schemas.messages import ChatMessage, ImagePart, ImageUrl, TextPart
+from octavo.core.images import Image
+from octavo.core.messages import Message, PlacedImage, Role
 from octavo.core.tools import ToolCall
-from octavo.errors import NotYetSupported
+from octavo.service import ImageLink
+
+Images = Mapping[ImageLink, Image]
 
 _ROLES = {**{str(role): role for role in Role}, "developer": Role.SYSTEM, "function": Role.TOOL}
 """By the wire's names, two of which are other names of roles."""
 
 
-def conversation(wires: Sequence[ChatMessage]) -> tuple[Message, ...]:
+def image_links(wires: Sequence[ChatMessage]) -> list[ImageLink]:
+    """Of all images, in order."""
+    return [_link(url) for wire in wires for url in wire.image_urls]
+
+
+def conversation(wires: Sequence[ChatMessage], images: Images = MappingProxyType({})) -> tuple[Message, ...]:
     """A function_call and the message of role function that answers it become a call and its result, with an id of
-    their own. Raises NotYetSupported for images."""
+    their own. images: one for each link."""
     messages = []
     num_unnamed = 0
     for wire in wires:
         num_unnamed += wire.function_call is not None
-        messages.append(_message(wire, num_unnamed))
+        messages.append(_message(wire, num_unnamed, images))
     return tuple(messages)
 
 
-def _message(wire: ChatMessage, num_unnamed: int) -> Message:
+def _message(wire: ChatMessage, num_unnamed: int, images: Images) -> Message:
     return Message(
         role=_ROLES[wire.role],
-        content=_text(wire.content),
+        content="".join(_texts(wire)),
         name=wire.name,
         tool_call_id=_made_id(num_unnamed) if wire.role == "function" else wire.tool_call_id,
         reasoning=wire.given_reasoning,
         tool_calls=_calls(wire, num_unnamed),
+        images=tuple(_placed(wire, images)),
     )
+
+
+def _texts(wire: ChatMessage) -> Sequence[str]:
+    if isinstance(wire.content, str):
+        return (wire.content,)
+    return [part.text for part in wire.content or () if isinstance(part, TextPart)]
+
+
+def _placed(wire: ChatMessage, images: Images) -> Iterator[PlacedImage]:
+    place = 0
+    for part in wire.content or ():
+        if isinstance(part, TextPart):
+            place += len(part.text)
+        elif isinstance(part, ImagePart):
+            yield PlacedImage(images[_link(part.image_url)], place)
+
+
+def _link(url: ImageUrl) -> ImageLink:
+    return ImageLink(url.url, is_coarse=url.detail == "low")
 
 
 def _calls(wire: ChatMessage, num_unnamed: int) -> tuple[ToolCall, ...]:
@@ -44,12 +73,3 @@ def _calls(wire: ChatMessage, num_unnamed: int) -> tuple[ToolCall, ...]:
 def _made_id(number: int) -> str:
     """Nine letters and digits: some families' templates demand so many."""
     return f"call{number:05}"
-
-
-def _text(content: Content | None) -> str:
-    if content is None or isinstance(content, str):
-        return content or ""
-    if any(isinstance(part, ImagePart) for part in content):
-        message = "messages: parts of type image_url are not yet supported; send text parts."
-        raise NotYetSupported(message, param="messages")
-    return "".join(part.text for part in content if not isinstance(part, ImagePart))

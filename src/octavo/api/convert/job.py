@@ -8,6 +8,7 @@ from octavo.api.sampling import sampling_params, stop_tokens
 from octavo.api.schemas.generation import GenerationFields
 from octavo.core.channels import PLAIN, ChannelFormat
 from octavo.core.grammar import Grammar
+from octavo.core.images import Image, ImageSpan
 from octavo.core.request import Choice, GenerationRequest, LogprobParams
 from octavo.core.tools import NO_TOOLS, ToolUse
 from octavo.service import GenerationJob, ServedModel, sample_seed
@@ -20,6 +21,7 @@ class Plan:
     """What each endpoint says in its own way.
 
     max_tokens: whatever room a prompt leaves. best_of: candidates for each prompt, at least n.
+    images, spans: those in the prompt, where there is but one, and their places in it.
     """
 
     prompts: Sequence[Tokens]
@@ -30,6 +32,8 @@ class Plan:
     echo: bool = False
     channels: ChannelFormat = PLAIN
     tools: ToolUse = NO_TOOLS
+    images: tuple[Image, ...] = ()
+    spans: tuple[ImageSpan, ...] = ()
 
 
 def planned_job(id: str, wire: GenerationFields, model: ServedModel, plan: Plan) -> GenerationJob:
@@ -56,6 +60,8 @@ def planned_job(id: str, wire: GenerationFields, model: ServedModel, plan: Plan)
             logprobs=plan.logprobs,
             grammar=plan.grammar,
             cache_key=model.cache_key(wire.user, id),
+            adapter=model.adapter_key,
+            images=plan.spans,
         )
         includes_stop = bool(wire.include_stop_str_in_output)
         return Choice(index, request, stop, includes_stop, plan.echo, plan.channels, plan.tools)
@@ -68,4 +74,5 @@ def planned_job(id: str, wire: GenerationFields, model: ServedModel, plan: Plan)
         n=wire.n or 1,
         best_of=plan.best_of,
         user=wire.user,
+        images=plan.images,
     )

@@ -29,5 +29,6 @@ def add_chat(app: FastAPI, context: ApiContext) -> None:
             chat_logprobs if wire.shows_logprobs else no_logprobs,
             FunctionCallForm() if wire.has_older_form else ToolCallsForm(),
         )
-        job = await chat_job(new_id(shape), wire, context.models.get(wire.model), context.grammars)
+        model = context.models.get(wire.model, wire.peft)
+        job = await chat_job(new_id(shape), wire, model, context.grammars, context.images)
         return await answer(request, wire, job, shape, context)

@@ -25,5 +25,5 @@ def add_completions(app: FastAPI, context: ApiContext) -> None:
         wire = await read_request(request, CompletionRequest, context)
         check_limits(wire, context.limits)
         shape = CompletionShape(completion_logprobs if wire.shows_logprobs else no_logprobs)
-        job = await completion_job(new_id(shape), wire, context.models.get(wire.model), context.grammars)
+        job = await completion_job(new_id(shape), wire, context.models.get(wire.model, wire.peft), context.grammars)
         return await answer(request, wire, job, shape, context)

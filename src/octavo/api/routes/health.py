@@ -18,13 +18,13 @@ def add_health(app: FastAPI, context: ApiContext) -> None:
 
     @app.get(
         "/ready",
-        summary="Whether every model can serve",
+        summary="Whether every model can serve, with the adapters it was given",
         response_model=ReadyResponse,
         responses={503: {"model": NotReadyResponse}},
     )
     async def get_ready() -> ReadyResponse | Response:
         states = [_state(model) for model in context.models]
-        waiting = [model.id for model in context.models if not model.is_ready]
+        waiting = [*(model.id for model in context.models if not model.is_ready), *context.models.awaited]
         return _not_ready(waiting, states) if waiting else ReadyResponse(models=states)
 
 

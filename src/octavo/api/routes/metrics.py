@@ -12,6 +12,8 @@ def add_metrics(app: FastAPI, context: ApiContext) -> None:
     async def get_metrics() -> Response:
         for model in context.models:
             health = model.engine.health()
+            num_adapters = sum(adapter.base is model for adapter in context.models.adapters)
+            context.metrics.observe_adapters(model.id, num_adapters)
             context.metrics.observe_engine(
                 model.id,
                 num_running=health.num_running,

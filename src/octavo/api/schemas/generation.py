@@ -93,7 +93,8 @@ class StreamOptions(WireRequest):
 class GenerationFields(WireRequest):
     """Fields of both generation endpoints. null stands for an absent field everywhere."""
 
-    model: str = Field(description="Name of a served model.")
+    model: str = Field(description="Name of a served model or adapter, or model:adapter.")
+    peft: str | None = Field(None, description="Id of an adapter of the model, with which it answers.")
     max_tokens: int | None = Field(None, ge=0, le=MAX_INT, description="Most tokens to generate for each choice.")
     max_completion_tokens: int | None = Field(None, ge=0, le=MAX_INT, description="Another name for max_tokens.")
     min_tokens: int | None = Field(None, ge=0, le=MAX_INT, description="Tokens before which no choice ends; default 0.")

@@ -1,5 +1,6 @@
 """A conversation, as clients send it."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationInfo, field_validator
@@ -15,10 +16,14 @@ class TextPart(WireRequest):
     text: str
 
 
-class ImagePart(WireRequest):
-    """Part of the documented API; this version refuses it."""
+class ImageUrl(WireRequest):
+    url: str = Field(description="data:image/TYPE;base64, with the file, or https:// or http:// from an allowed host.")
+    detail: Literal["auto", "low", "high"] | None = Field(None, description="low: the image may be seen in few pixels.")
 
+
+class ImagePart(WireRequest):
     type: Literal["image_url"]
+    image_url: ImageUrl
 
 
 def _content_kind(value: Any) -> str | None:
@@ -27,7 +32,7 @@ def _content_kind(value: Any) -> str | None:
 
 Part = Annotated[
     Annotated[TextPart, member("text")] | Annotated[ImagePart, member("image_url")],
-    told_by(type_of, error_type="content_part_type", message="Input should be an object of type text"),
+    told_by(type_of, error_type="content_part_type", message="Input should be an object of type text or image_url"),
 ]
 Content = Annotated[
     Annotated[str, member("text")] | Annotated[list[Part], Field(fail_fast=True), member("parts")],
@@ -67,6 +72,11 @@ class ChatMessage(WireRequest):
         if value is not None and info.data.get("reasoning_content") not in (None, value):
             raise PydanticCustomError("reasoning_differs", "Input should equal reasoning_content where both are given")
         return value
+
+    @property
+    def image_urls(self) -> Sequence[ImageUrl]:
+        parts = self.content if isinstance(self.content, list) else ()
+        return [part.image_url for part in parts if isinstance(part, ImagePart)]
 
     @property
     def given_reasoning(self) -> str | None:

@@ -32,6 +32,8 @@ Output = tuple[str, TokenChunk | EngineError]
 Logits = NDArray[np.float32]
 """Shape (rows, vocabulary)."""
 
+NOT_NUMBERS = "The model gave logits that are not numbers."
+
 log = logging.getLogger(__name__)
 
 
@@ -202,7 +204,7 @@ class EngineCore:
             is_first = item.draws and sequence.num_generated == len(item.tokens)
             if sequence.is_finished:
                 self._remove(sequence)
-            if item.tokens or item.prompt_logprobs:
+            if item.tokens or item.prompt_logprobs or sequence.is_finished:
                 yield (
                     sequence.id,
                     TokenChunk(
@@ -224,9 +226,11 @@ class EngineCore:
             rows = logits[start : start + len(scored)]
             if (scored < 0).any():  # an image's tokens are not said to be probable or not
                 rows, scored = rows[scored >= 0], scored[scored >= 0]
+            failure = "" if np.isfinite(rows.max(axis=1)).all() else NOT_NUMBERS
             num_top = sequence.request.logprobs.num_top
-            prompt_logprobs = score(rows, scored.tolist(), num_top, self._runner.exponentials)
-            yield _Computed(sequence, prompt_logprobs, end - 1 - len(item.draft), draws, item.draft)
+            prompt_logprobs = () if failure else score(rows, scored.tolist(), num_top, self._runner.exponentials)
+            row = end - 1 - len(item.draft)
+            yield _Computed(sequence, prompt_logprobs, row, draws and not failure, item.draft, failure=failure)
             start = end
 
     def _draw(self, logits: Logits, drawing: Sequence_[_Computed], allowed: Mapping[str, Allowed]) -> None:
@@ -246,7 +250,7 @@ class EngineCore:
         is_number = np.isfinite(rows.max(axis=1))
         if not is_number.all():
             for item in (item for item, is_one in zip(drawing, is_number, strict=True) if not is_one):
-                item.failure = "The model gave logits that are not numbers."
+                item.failure = NOT_NUMBERS
             drawing, rows = [item for item in drawing if not item.failure], rows[is_number]
         sequences = [item.sequence for item in drawing]
         wanted = [i for i, sequence in enumerate(sequences) if sequence.request.logprobs.of_output]

@@ -214,7 +214,7 @@ class BatchingEngine:
         """Nobody may wait for ever for what is not done any more."""
         while not self._commands.empty():
             command = self._commands.get()
-            if isinstance(command, Perform):
+            if isinstance(command, Perform) and command.done.set_running_or_notify_cancel():
                 command.done.set_exception(EngineUnavailable("The engine is stopped."))
 
     def _hand_out(self, outputs: list[Output]) -> None:

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from hashlib import shake_128
 from threading import Lock
+from typing import TypeVar
 
 import numpy as np
 
@@ -14,10 +15,14 @@ from octavo.core.images import Image, ImageSpan, ImageTokens
 from octavo.engine.batching.vision import Embeddings, Pause, Prepared, PreparedText, Vision
 from octavo.errors import EngineError
 
-MAX_PREPARED = 32
-"""Images that are kept ready to be encoded: several for each request that is likely to be on its way."""
+MAX_PREPARED = 16
+"""Images that are kept ready to be encoded: those of requests that are on their way."""
+MAX_TOKENS = 256
+"""Images whose tokens are kept: a conversation shows them again with every turn."""
 MAX_EMBEDDINGS = 256 * 2**20
 """Bytes of embeddings that are kept beside the one in use."""
+
+T = TypeVar("T")
 
 Part = tuple[str, int]
 """An image's digest and the number of the part."""
@@ -33,6 +38,7 @@ class ImageStore:
     def __init__(self, vision: Vision) -> None:
         self._vision = vision
         self._held: dict[str, list[Image]] = {}
+        self._tokens: OrderedDict[str, ImageTokens] = OrderedDict()
         self._prepared: OrderedDict[str, Prepared] = OrderedDict()
         self._embeddings: OrderedDict[Part, Embeddings] = OrderedDict()
         self._num_bytes = 0
@@ -52,8 +58,12 @@ class ImageStore:
 
     async def tokens(self, image: Image) -> ImageTokens:
         """Raises ImageRefused where it cannot be read."""
-        prepared = await asyncio.get_running_loop().run_in_executor(self._thread, self._prepare, image)
-        return _tokens(image, prepared)
+        tokens = self._tokens.pop(image.digest, None)
+        if tokens is None:
+            prepared = await asyncio.get_running_loop().run_in_executor(self._thread, self._prepare, image)
+            tokens = _tokens(image, prepared)
+        _keep(self._tokens, image.digest, tokens, MAX_TOKENS)
+        return tokens
 
     def embeddings(self, span: ImageSpan) -> Embeddings | None:
         """Of a part that was encoded, as long as it is remembered."""
@@ -64,8 +74,8 @@ class ImageStore:
 
     def encode(self, span: ImageSpan, pause: Pause) -> None:
         """Encode a part of an image that is held; see `Vision.encode`. Raises EngineError and ImageRefused."""
-        held = self._held.get(span.digest)
-        if held is None:
+        held = tuple(self._held.get(span.digest, ()))  # as it is now: the event loop takes images back meanwhile
+        if not held:
             raise EngineError("The engine has not been given an image of this request.")
         parts = [part for part in self._prepare(held[0]) if not isinstance(part, PreparedText)]
         self._remember((span.digest, span.part), self._vision.encode(parts[span.part], pause))
@@ -85,10 +95,7 @@ class ImageStore:
         if prepared is None:  # outside the lock: the runner's thread must not wait while a picture is decoded
             prepared = self._vision.prepare(image)
         with self._lock:
-            self._prepared[image.digest] = prepared
-            self._prepared.move_to_end(image.digest)
-            while len(self._prepared) > MAX_PREPARED:
-                self._prepared.popitem(last=False)
+            _keep(self._prepared, image.digest, prepared, MAX_PREPARED)
         return prepared
 
     def _remember(self, part: Part, embeddings: Embeddings) -> None:
@@ -97,6 +104,14 @@ class ImageStore:
         while self._num_bytes > MAX_EMBEDDINGS and len(self._embeddings) > 1:
             _, oldest = self._embeddings.popitem(last=False)
             self._num_bytes -= oldest.values.nbytes
+
+
+def _keep(kept: OrderedDict[str, T], digest: str, value: T, most: int) -> None:
+    """What was kept last is forgotten last."""
+    kept[digest] = value
+    kept.move_to_end(digest)
+    while len(kept) > most:
+        kept.popitem(last=False)
 
 
 def _tokens(image: Image, prepared: Prepared) -> ImageTokens:

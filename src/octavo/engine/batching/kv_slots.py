@@ -232,8 +232,8 @@ class KvSlots:
             source, target = targets.popitem()
             if self._taken[target]:
                 yield from self._exchange(source, target)
-                if target in targets:
-                    targets[source] = targets.pop(target)
+                if (onward := targets.pop(target, source)) != source:
+                    targets[source] = onward
             else:
                 yield from self._move(source, target)
 

@@ -136,7 +136,7 @@ class Sequence:
         if not self._has_unscored:
             return int(num_tokens == self.num_pending)
         if (span := self.span_ahead) is not None:
-            return int(end == span.end)
+            return int(end == span.end and self.num_scored <= end)
         return max(end - max(self.num_computed, self.num_scored - 1), 0)
 
     def max_span(self, max_logits: int) -> int:

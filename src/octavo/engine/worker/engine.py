@@ -1,7 +1,6 @@
 """The parent's side: an `Engine` whose work is done by a child process that is replaced when it dies."""
 
 import asyncio
-import itertools
 import logging
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from octavo.engine.base import EngineHealth, EngineInfo, EngineState, Fragment
 from octavo.engine.specs import EngineSpec
 from octavo.engine.worker import frames
 from octavo.engine.worker.backoff import Backoff
+from octavo.engine.worker.calls import Calls
 from octavo.engine.worker.held_images import HeldImages
 from octavo.engine.worker.mailbox import Mailbox
 from octavo.engine.worker.process import ChildProcess
@@ -56,8 +56,7 @@ class WorkerEngine:
         self._info: EngineInfo | None = None
         self._vocabulary: Vocabulary | None = None
         self._mailboxes: dict[str, Mailbox] = {}
-        self._calls: dict[int, asyncio.Future[Any]] = {}
-        self._call_ids = itertools.count()
+        self._calls = Calls()
         self._adapters: dict[str, Adapter] = {}
         self._restored: tuple[Adapter, ...] = ()  # by the child while it loads
         self._images = HeldImages(self._send_if_ready)
@@ -160,13 +159,9 @@ class WorkerEngine:
 
     async def _call(self, frame: Callable[[int], frames.Call]) -> Any:
         """What the child answers to the frame with this call's number."""
-        child, call = self._ready_child(), next(self._call_ids)
-        child.send(frame(call))
-        self._calls[call] = asyncio.get_running_loop().create_future()
-        try:
-            return await self._calls[call]
-        finally:
-            del self._calls[call]
+        child, number = self._ready_child(), self._calls.next_number()
+        child.send(frame(number))
+        return await self._calls.answer(number)
 
     def _send_if_ready(self, message: frames.ToChild) -> None:
         if self._child is not None and self._health.state is EngineState.READY:
@@ -241,13 +236,13 @@ class WorkerEngine:
                 if request_id in self._mailboxes:
                     self._mailboxes[request_id].fail(UnsupportedGrammar(text) if is_refusal else EngineError(text))
             case frames.Encoded(call, tokens):
-                self._settle(call, tokens)
+                self._calls.settle(call, tokens)
             case frames.ImageEncoded(call, image_tokens):
-                self._settle(call, image_tokens)
+                self._calls.settle(call, image_tokens)
             case frames.Done(call):
-                self._settle(call, None)
+                self._calls.settle(call, None)
             case frames.CallFailed(call, code, text):
-                self._settle(call, CALL_ERRORS.get(code, EngineError)(text))
+                self._calls.settle(call, CALL_ERRORS.get(code, EngineError)(text))
             case frames.Activity(running, waiting, batch_size):
                 self._health = replace(self._health, num_running=running, num_waiting=waiting, batch_size=batch_size)
             case frames.Progress(fraction):
@@ -257,30 +252,20 @@ class WorkerEngine:
             case frames.LoadFailed():
                 pass  # the child's last words, see _converse
 
-    def _settle(self, call: int, result: object) -> None:
-        future = self._calls.get(call)
-        if future is None or future.done():
-            return
-        if isinstance(result, OctavoError):
-            future.set_exception(result)
-        else:
-            future.set_result(result)
-
     def _become_ready(self, info: EngineInfo, vocabulary: Vocabulary) -> None:
         self._info, self._vocabulary = info, vocabulary
         self._set_state(EngineState.READY, "")
         self._images.send_all()
         for adapter in self._restored:
             if adapter.key not in self._adapters:  # it was unloaded meanwhile
-                self._send_if_ready(frames.UnloadAdapter(next(self._call_ids), adapter.key))
+                self._send_if_ready(frames.UnloadAdapter(self._calls.next_number(), adapter.key))
         self._settled.set()
         log.info("the engine is ready in process %d", self.pid or 0)
 
     def _end_all(self, kind: type[EngineUnavailable], message: str) -> None:
         for mailbox in self._mailboxes.values():
             mailbox.fail(kind(message))
-        for call in self._calls:
-            self._settle(call, kind(message))
+        self._calls.fail_all(kind, message)
 
     def _set_state(self, state: EngineState, message: str) -> None:
         self._health = EngineHealth(

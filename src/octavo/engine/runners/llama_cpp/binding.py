@@ -394,7 +394,10 @@ class Context:
     def restore(self, sequence: int, data: NDArray[np.uint8]) -> bool:
         """Make the sequence hold what was saved; False where the memory cannot take it."""
         pointer = _bytes_pointer(data)
-        return bool(lib.llama_state_seq_set_data(self._context, pointer, len(data), sequence))
+        # The state of an empty sequence would be read without clearing this one.
+        return self.remove(sequence, 0) and bool(
+            lib.llama_state_seq_set_data(self._context, pointer, len(data), sequence)
+        )
 
     def remove(self, sequence: int, start: int) -> bool:
         """Forget a sequence's tokens from position `start` on; False where the memory cannot do it."""

@@ -3,6 +3,7 @@
 import ctypes
 from collections.abc import Callable
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,8 +72,13 @@ class Chunks:
 class VisionContext:
     """A vision encoder beside its text model. Only `prepare` may be called from other threads than the owner's."""
 
-    def __init__(self, path: Path, model: Model, *, num_threads: int, on_node: OnNode) -> None:
-        """Raises OSError where libmtmd cannot load the file, or it belongs to another model."""
+    def __init__(
+        self, path: Path, model: Model, *, num_threads: int, on_node: OnNode, max_tokens: int | None = None
+    ) -> None:
+        """max_tokens: of a picture, where their number depends on its size; None is the model's own bound.
+
+        Raises OSError where libmtmd cannot load the file, or it belongs to another model.
+        """
 
         def report(_tensor: object, asks: bool, _user_data: object) -> bool:
             return on_node(asks)
@@ -85,6 +91,8 @@ class VisionContext:
         params.warmup = False
         params.n_threads = num_threads
         params.cb_eval = self._callback
+        if max_tokens is not None:
+            params.image_max_tokens = max_tokens
         self._context = mtmd.mtmd_init_from_file(str(path).encode(), model.handle, params)
         if not self._context:
             raise OSError("libmtmd cannot load the file, or it is for another model")
@@ -98,6 +106,11 @@ class VisionContext:
     @property
     def has_vision(self) -> bool:
         return bool(mtmd.mtmd_support_vision(self._context))
+
+    @property
+    def is_non_causal(self) -> bool:
+        """Whether each token of a picture attends to all the others."""
+        return bool(mtmd.mtmd_decode_use_non_causal(self._context, None))
 
     @property
     def uses_places(self) -> bool:
@@ -136,23 +149,42 @@ class _GgufParams(ctypes.Structure):
 
 
 # Of ggml, on which libllama depends.
-_open_gguf = lib._lib.gguf_init_from_file
-_open_gguf.argtypes, _open_gguf.restype = (ctypes.c_char_p, _GgufParams), ctypes.c_void_p
-_close_gguf = lib._lib.gguf_free
-_close_gguf.argtypes, _close_gguf.restype = (ctypes.c_void_p,), None
+_open = lib._lib.gguf_init_from_file
+_open.argtypes, _open.restype = (ctypes.c_char_p, _GgufParams), ctypes.c_void_p
+_free = lib._lib.gguf_free
+_free.argtypes, _free.restype = (ctypes.c_void_p,), None
 _find_key = lib._lib.gguf_find_key
 _find_key.argtypes, _find_key.restype = (ctypes.c_void_p, ctypes.c_char_p), ctypes.c_int64
 _number = lib._lib.gguf_get_val_u32
 _number.argtypes, _number.restype = (ctypes.c_void_p, ctypes.c_int64), ctypes.c_uint32
+_text = lib._lib.gguf_get_val_str
+_text.argtypes, _text.restype = (ctypes.c_void_p, ctypes.c_int64), ctypes.c_char_p
 
 
-def image_side(path: Path) -> int | None:
-    """Pixels of a picture's side, or of a tile's, for which the encoder was made; None where the file does not say."""
-    file = _open_gguf(str(path).encode(), _GgufParams(no_alloc=True, context=None))
-    if not file:
-        return None
-    try:
-        key = _find_key(file, b"clip.vision.image_size")
-        return int(_number(file, key)) if key >= 0 else None
-    finally:
-        _close_gguf(file)
+class VisionMetadata:
+    """What a vision encoder's file says of itself. For a `with` block."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises OSError where it is no GGUF file."""
+        self._file = _open(str(path).encode(), _GgufParams(no_alloc=True, context=None))
+        if not self._file:
+            raise OSError("not a GGUF file that can be read")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _free(self._file)
+
+    @property
+    def image_side(self) -> int | None:
+        """Pixels of a picture's side, or of a tile's, for which the encoder was made."""
+        key = _find_key(self._file, b"clip.vision.image_size")
+        return int(_number(self._file, key)) if key >= 0 else None
+
+    @property
+    def projector(self) -> str:
+        """The kind of the encoder's last part; empty where the file does not say."""
+        keys = (_find_key(self._file, name) for name in (b"clip.vision.projector_type", b"clip.projector_type"))
+        key = next((key for key in keys if key >= 0), None)
+        return "" if key is None else _text(self._file, key).decode(errors="replace")
