@@ -7,12 +7,14 @@ from itertools import count
 import numpy as np
 from numpy.typing import NDArray
 
+from octavo.core.images import ImageSpan
 from octavo.core.output import FinishReason, TokenChunk
 from octavo.core.request import GenerationRequest, LogprobParams
 from octavo.core.sampling import SamplingParams
 from octavo.engine.base import EngineInfo
 from octavo.engine.batching.composer import MixedSteps
-from octavo.engine.batching.engine import BatchingEngine
+from octavo.engine.batching.engine import AdapterTrial, BatchingEngine
+from octavo.engine.batching.image_store import ImageStore
 from octavo.engine.batching.runner import RunnerLimits
 from octavo.engine.batching.sequence import Sequence
 from octavo.engine.runners.scripted import NextLogits, ScriptedRunner
@@ -34,6 +36,8 @@ def request(
     stop_tokens: frozenset[int] = frozenset(),
     min_tokens: int = 0,
     logprobs: LogprobParams | None = None,
+    adapter: str = "",
+    images: tuple[ImageSpan, ...] = (),
     id: str | None = None,
 ) -> GenerationRequest:
     return GenerationRequest(
@@ -45,6 +49,8 @@ def request(
         stop_tokens=stop_tokens,
         min_tokens=min_tokens,
         logprobs=logprobs or LogprobParams(),
+        adapter=adapter,
+        images=images,
     )
 
 
@@ -67,7 +73,7 @@ def hashed_logits(seed: int, size: int = VOCABULARY_SIZE) -> NextLogits:
     """A "model": logits that depend on every token so far and on nothing else."""
 
     def next_logits(tokens: tuple[int, ...]) -> NDArray[np.float32]:
-        return np.random.default_rng([seed, *tokens]).normal(0, 2, size).astype(np.float32)
+        return np.random.default_rng([seed, *(token % 2**32 for token in tokens)]).normal(0, 2, size).astype(np.float32)
 
     return next_logits
 
@@ -103,10 +109,14 @@ def scripted_runner(
     return ScriptedRunner(limits, next_logits or hashed_logits(0), cache_tokens=cache_tokens)
 
 
-def batching_engine(runner: ScriptedRunner) -> BatchingEngine:
+def batching_engine(
+    runner: ScriptedRunner, images: ImageStore | None = None, adapter_trial: AdapterTrial = lambda _: None
+) -> BatchingEngine:
     limits = runner.limits
-    info = EngineInfo(limits.context_length, limits.num_slots, None, "fp_test")
-    return BatchingEngine(runner, MixedSteps(limits), ByteTokenizer([]), info)
+    info = EngineInfo(limits.context_length, limits.num_slots, None, "fp_test", has_vision=images is not None)
+    return BatchingEngine(
+        runner, MixedSteps(limits), ByteTokenizer([]), info, images=images, adapter_trial=adapter_trial
+    )
 
 
 async def collect(stream: AsyncGenerator[TokenChunk, None]) -> tuple[list[int], FinishReason | None]:

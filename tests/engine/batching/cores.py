@@ -1,19 +1,22 @@
 """A core over given logits, and the plain loop that it must equal."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 
 import numpy as np
 from hypothesis import strategies as st
 
+from engine.batching.fake_vision import fingerprints
 from engine.builders import EOG_TOKEN, sequence
+from octavo.core.adapters import Adapter
 from octavo.core.output import FinishReason, TokenLogprob
 from octavo.core.request import GenerationRequest, LogprobParams
 from octavo.core.sampling import SamplingParams
 from octavo.engine.batching.composer import Composer, MixedSteps
 from octavo.engine.batching.core import EngineCore, Output
-from octavo.engine.batching.runner import RunnerLimits
+from octavo.engine.batching.image_store import ImageStore
+from octavo.engine.batching.runner import ForwardBatch, ImagePiece, RunnerLimits
 from octavo.engine.batching.sampler import sample
 from octavo.engine.runners.scripted import NextLogits, ScriptedRunner
 from octavo.errors import EngineError
@@ -51,6 +54,57 @@ def core(
     return EngineCore(runner, composer(runner.limits), eog_tokens=frozenset({EOG_TOKEN}), max_saved=max_saved)
 
 
+class SeeingCore(EngineCore):
+    """Encodes an image as soon as nobody can go on without."""
+
+    def __init__(self, runner: ScriptedRunner, composer: Composer, images: ImageStore, *, max_saved: int = 0) -> None:
+        super().__init__(
+            runner,
+            composer,
+            eog_tokens=frozenset({EOG_TOKEN}),
+            max_saved=max_saved,
+            embeddings_of=images.embeddings,
+        )
+        self._images = images
+
+    def step(self) -> list[Output]:
+        outputs = super().step()
+        if (span := self.unseen_span) is not None:
+            self._images.encode(span, lambda: True)
+        return outputs
+
+
+ADAPTERS = tuple(Adapter(key, f"/adapters/{key}.gguf", "") for key in ("a", "b", "c"))
+_MARKS = {key: number << 20 for number, key in enumerate(("", *(each.key for each in ADAPTERS)))}
+
+
+class AdaptedRunner(ScriptedRunner):
+    """Another model with each of ADAPTERS: it remembers a token together with the adapter that it was computed with.
+
+    It checks that it is shown what belongs in the places of stand-ins for images.
+    """
+
+    def forward(self, batch: ForwardBatch) -> np.ndarray:
+        if batch.image is not None:
+            _check_image(batch, batch.image)
+        return super().forward(replace(batch, tokens=batch.tokens ^ np.int32(_MARKS[batch.adapter])))
+
+
+def _check_image(batch: ForwardBatch, piece: ImagePiece) -> None:
+    assert len(set(batch.slots.tolist())) == 1
+    places = range(piece.start, piece.start + len(batch.tokens))
+    # The very last token of a prompt that is only scored is never computed.
+    assert not piece.embeddings.is_whole or len(places) >= len(piece.embeddings.values) - 1
+    values = piece.embeddings.values[places.start : places.stop]
+    assert values[:, 0].tolist() == fingerprints(batch.tokens).tolist()
+    assert values[:, 1].tolist() == list(places)
+
+
+def adapted(next_logits: NextLogits, adapter: str) -> NextLogits:
+    """What an AdaptedRunner computes with an adapter."""
+    return lambda tokens: next_logits(tuple(token ^ _MARKS[adapter] for token in tokens))
+
+
 def alone(asked: GenerationRequest, next_logits: NextLogits, context_length: int = 64) -> Answer:
     """The plain loop: all tokens so far, the next one, and so on."""
     output: list[int] = []
@@ -78,7 +132,7 @@ def alone(asked: GenerationRequest, next_logits: NextLogits, context_length: int
 def _logprobs(
     tokens: tuple[int, ...], places: Iterable[int], next_logits: NextLogits, wanted: LogprobParams
 ) -> Iterable[TokenLogprob]:
-    for place in places:
+    for place in (place for place in places if tokens[place] >= 0):
         logits = next_logits(tokens[:place]).astype(np.float64)
         values = (logits - np.log(np.exp(logits).sum())).tolist()
         best = sorted(range(len(values)), key=lambda token: -logits[token])[: wanted.num_top]

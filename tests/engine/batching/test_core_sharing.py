@@ -158,7 +158,7 @@ def test_gaps_that_nobody_fills_are_closed() -> None:
     runner = scripted_runner(num_slots=4)
     under_test = core(runner)
     long, short = [request((token, 1), 30, ignore_eos=True) for token in (3, 4)], request((1, 2), 2, ignore_eos=True)
-    for each in (short, *long):
+    for each in (long[0], short, long[1]):
         under_test.submit(each)
     answers = Answers()
     for _ in range(5):

@@ -6,6 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from octavo.core.adapters import Adapter
+from octavo.core.images import Image, ImageSpan, ImageTokens
 from octavo.core.output import FinishReason, TokenChunk
 from octavo.core.request import GenerationRequest
 from octavo.core.sampling import SamplingParams
@@ -17,11 +19,21 @@ from octavo.engine.worker.frames import ToChild, ToParent, pack, read_for_child,
 
 SAMPLING = SamplingParams(0.5, 3, 0.1, 0.9, 0.2, 0.3, 1.1, ((4, -100.0), (5, 2.5)), 2**64 - 1)
 VOCABULARY = Vocabulary((b"\xff", b"", b"ab"), (SpecialToken(1, "<|x|>", True, True),), frozenset({1, 2}), None, False)
+ADAPTER = Adapter("key", "/adapters/é.gguf", "ab12", 0.5)
+IMAGE = Image.of(bytes(range(256)), is_coarse=True)
+SPANS = (ImageSpan("d1", 0, 2, 3, True), ImageSpan("d1", 1, 5, 1))
 TO_CHILD: list[ToChild] = [
     frames.Load(LlamaSpec("/models/m.gguf", num_slots=3, use_extra_buffers=False)),
     frames.Load(ScriptedSpec("é", exit_at=-1)),
+    frames.Load(ScriptedSpec(), (ADAPTER, Adapter("other", "b", "c"))),
     frames.Submit(GenerationRequest("a", (1, 2), 3, SAMPLING, True)),
+    frames.Submit(GenerationRequest("a", (1, -(2**31), -1, 2), 3, SAMPLING, adapter="key", images=SPANS)),
     frames.Cancel("a"),
+    frames.HoldImage(IMAGE),
+    frames.DropImage("d1"),
+    frames.EncodeImage(8, "d1"),
+    frames.LoadAdapter(9, ADAPTER),
+    frames.UnloadAdapter(10, "key"),
     frames.Encode(7, ("text é", 5, "")),
     frames.Shutdown(),
 ]
@@ -29,10 +41,15 @@ TO_PARENT: list[ToParent] = [
     frames.Progress(0.5),
     frames.Ready(EngineInfo(10, 2, "{{ x }}", "fp_1", ("a: b",)), VOCABULARY),
     frames.Ready(EngineInfo(10, 2, None, "fp_1"), VOCABULARY),
+    frames.Ready(EngineInfo(10, 2, None, "fp_1", has_vision=True), VOCABULARY),
     frames.LoadFailed("why"),
     frames.Chunks([("a", TokenChunk((1, 2))), ("b", TokenChunk((), FinishReason.LENGTH))]),
     frames.Failed("a", "why"),
     frames.Encoded(7, (1, 2)),
+    frames.ImageEncoded(8, ImageTokens((1, -5, -6, -7, -8), SPANS)),
+    frames.Done(9),
+    frames.CallFailed(9, "adapter_refused", "why"),
+    frames.CallFailed(9, "invalid_image", "why", "messages"),
     frames.Activity(1, 2, 3),
 ]
 

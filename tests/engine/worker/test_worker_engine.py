@@ -5,8 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing
 from pathlib import Path
 
 import psutil
@@ -16,29 +15,13 @@ from engine.builders import collect, request, text_request, until
 from octavo.core.output import FinishReason
 from octavo.engine.base import EngineState
 from octavo.engine.scripted import END_TOKEN
-from octavo.engine.specs import EngineSpec, LlamaSpec, ScriptedSpec
+from octavo.engine.specs import LlamaSpec, ScriptedSpec
 from octavo.engine.worker import WorkerEngine
 from octavo.errors import EngineDied, EngineError, EngineUnavailable, ModelLoadError
 
+from .workers import ANSWER, ready, starting
+
 HANG = text_request('@script {"hang_at": 1}').prompt_tokens
-ANSWER = ScriptedSpec("abcdef", piece_bytes=2, num_slots=16)
-
-
-@asynccontextmanager
-async def starting(spec: EngineSpec = ANSWER, fallback: EngineSpec | None = None) -> AsyncIterator[WorkerEngine]:
-    engine = WorkerEngine(spec, fallback)
-    await engine.start()
-    try:
-        yield engine
-    finally:
-        await engine.close()
-
-
-@asynccontextmanager
-async def ready(spec: EngineSpec = ANSWER) -> AsyncIterator[WorkerEngine]:
-    async with starting(spec) as engine:
-        await engine.wait_ready()
-        yield engine
 
 
 async def text(engine: WorkerEngine, prompt: str = "hello") -> str:

@@ -12,7 +12,7 @@ from octavo.api.schemas.unions import member, told_by, type_of
 
 
 class TextPart(WireRequest):
-    type: Literal["text"]
+    type: Literal["text"] = "text"
     text: str
 
 
@@ -22,7 +22,7 @@ class ImageUrl(WireRequest):
 
 
 class ImagePart(WireRequest):
-    type: Literal["image_url"]
+    type: Literal["image_url"] = "image_url"
     image_url: ImageUrl
 
 
@@ -30,9 +30,16 @@ def _content_kind(value: Any) -> str | None:
     return "text" if isinstance(value, str) else "parts" if isinstance(value, list) else None
 
 
+def _part_kind(value: Any) -> str | None:
+    """OctoAI's client leaves the type out, and the kinds' own fields are called like them."""
+    if isinstance(value, dict) and "type" not in value:
+        return next((kind for kind in ("text", "image_url") if kind in value), None)
+    return type_of(value)
+
+
 Part = Annotated[
     Annotated[TextPart, member("text")] | Annotated[ImagePart, member("image_url")],
-    told_by(type_of, error_type="content_part_type", message="Input should be an object of type text or image_url"),
+    told_by(_part_kind, error_type="content_part_type", message="Input should be an object of type text or image_url"),
 ]
 Content = Annotated[
     Annotated[str, member("text")] | Annotated[list[Part], Field(fail_fast=True), member("parts")],

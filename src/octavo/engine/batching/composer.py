@@ -163,6 +163,8 @@ class LoneSteps:
         """What steps are made of depends on no clock here."""
 
     def compose(self, running: Sequence_[Sequence]) -> list[ScheduledSequence]:
+        for sequence in running:
+            sequence.last_turn = sequence.last_turn or self._turn  # who comes does not pass those who wait
         sequence = min(running, key=lambda sequence: sequence.last_turn)
         self._turn += 1
         sequence.last_turn = self._turn

@@ -1,28 +1,25 @@
 """The images of the requests that an engine has, and what was made of them."""
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from hashlib import shake_128
 from threading import Lock
-from typing import TypeVar
 
 import numpy as np
 
 from octavo.core.images import Image, ImageSpan, ImageTokens
+from octavo.engine.batching.remembered import Remembered
 from octavo.engine.batching.vision import Embeddings, Pause, Prepared, PreparedText, Vision
 from octavo.errors import EngineError
 
-MAX_PREPARED = 16
-"""Images that are kept ready to be encoded: those of requests that are on their way."""
-MAX_TOKENS = 256
-"""Images whose tokens are kept: a conversation shows them again with every turn."""
+MAX_TOKENS = 2**18
+"""Tokens of images that are known: a conversation shows its images again with every turn."""
+MAX_PREPARED = 2**15
+"""Tokens of images that are kept ready to be encoded. A token's pixels take some kilobytes."""
 MAX_EMBEDDINGS = 256 * 2**20
-"""Bytes of embeddings that are kept beside the one in use."""
-
-T = TypeVar("T")
+"""Bytes of embeddings that are kept."""
 
 Part = tuple[str, int]
 """An image's digest and the number of the part."""
@@ -38,10 +35,9 @@ class ImageStore:
     def __init__(self, vision: Vision) -> None:
         self._vision = vision
         self._held: dict[str, list[Image]] = {}
-        self._tokens: OrderedDict[str, ImageTokens] = OrderedDict()
-        self._prepared: OrderedDict[str, Prepared] = OrderedDict()
-        self._embeddings: OrderedDict[Part, Embeddings] = OrderedDict()
-        self._num_bytes = 0
+        self._tokens: Remembered[str, ImageTokens] = Remembered(MAX_TOKENS)
+        self._prepared: Remembered[str, Prepared] = Remembered(MAX_PREPARED)
+        self._embeddings: Remembered[Part, Embeddings] = Remembered(MAX_EMBEDDINGS)
         self._lock = Lock()
         self._thread = ThreadPoolExecutor(1, "images")  # decoded pictures are large: one at a time
 
@@ -58,19 +54,16 @@ class ImageStore:
 
     async def tokens(self, image: Image) -> ImageTokens:
         """Raises ImageRefused where it cannot be read."""
-        tokens = self._tokens.pop(image.digest, None)
+        tokens = self._tokens.get(image.digest)
         if tokens is None:
             prepared = await asyncio.get_running_loop().run_in_executor(self._thread, self._prepare, image)
             tokens = _tokens(image, prepared)
-        _keep(self._tokens, image.digest, tokens, MAX_TOKENS)
+            self._tokens.keep(image.digest, tokens, len(tokens.tokens))
         return tokens
 
     def embeddings(self, span: ImageSpan) -> Embeddings | None:
         """Of a part that was encoded, as long as it is remembered."""
-        part = (span.digest, span.part)
-        if part in self._embeddings:
-            self._embeddings.move_to_end(part)
-        return self._embeddings.get(part)
+        return self._embeddings.get((span.digest, span.part))
 
     def encode(self, span: ImageSpan, pause: Pause) -> None:
         """Encode a part of an image that is held; see `Vision.encode`. Raises EngineError and ImageRefused."""
@@ -78,7 +71,8 @@ class ImageStore:
         if not held:
             raise EngineError("The engine has not been given an image of this request.")
         parts = [part for part in self._prepare(held[0]) if not isinstance(part, PreparedText)]
-        self._remember((span.digest, span.part), self._vision.encode(parts[span.part], pause))
+        embeddings = self._vision.encode(parts[span.part], pause)
+        self._embeddings.keep((span.digest, span.part), embeddings, embeddings.values.nbytes)
 
     def close(self) -> None:
         self._thread.shutdown(cancel_futures=True)
@@ -95,23 +89,12 @@ class ImageStore:
         if prepared is None:  # outside the lock: the runner's thread must not wait while a picture is decoded
             prepared = self._vision.prepare(image)
         with self._lock:
-            _keep(self._prepared, image.digest, prepared, MAX_PREPARED)
+            self._prepared.keep(image.digest, prepared, _num_tokens(prepared))
         return prepared
 
-    def _remember(self, part: Part, embeddings: Embeddings) -> None:
-        self._embeddings[part] = embeddings
-        self._num_bytes += embeddings.values.nbytes
-        while self._num_bytes > MAX_EMBEDDINGS and len(self._embeddings) > 1:
-            _, oldest = self._embeddings.popitem(last=False)
-            self._num_bytes -= oldest.values.nbytes
 
-
-def _keep(kept: OrderedDict[str, T], digest: str, value: T, most: int) -> None:
-    """What was kept last is forgotten last."""
-    kept[digest] = value
-    kept.move_to_end(digest)
-    while len(kept) > most:
-        kept.popitem(last=False)
+def _num_tokens(prepared: Prepared) -> int:
+    return sum(part.num_tokens for part in prepared if not isinstance(part, PreparedText))
 
 
 def _tokens(image: Image, prepared: Prepared) -> ImageTokens:

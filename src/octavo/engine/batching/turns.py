@@ -30,16 +30,19 @@ class Turns:
         self._last: dict[_Kind, int] = {}
 
     def next(self, running: Sequence_[Sequence]) -> Turn:
-        """running: not empty. The kind whose last step is longest ago, and of new ones the one that came first."""
+        """running: not empty. The kind whose last step, or whose coming, is longest ago: nobody is passed for ever."""
         kinds: dict[_Kind, list[Sequence]] = {}
         for sequence in running:
             kinds.setdefault(_kind(sequence), []).append(sequence)
+        self._last = {kind: self._last.get(kind, self._step) for kind in kinds}
         self._step += 1
-        kind = min(kinds, key=lambda kind: self._last.get(kind, 0))
-        self._last = {other: step for other, step in self._last.items() if other in kinds} | {kind: self._step}
+        kind = min(kinds, key=self._last.__getitem__)
+        self._last[kind] = self._step
         return Turn(self._one(kinds[kind]) if kind[1] else kinds[kind], len(kinds) - 1)
 
     def _one(self, sequences: Sequence_[Sequence]) -> list[Sequence]:
+        for sequence in sequences:
+            sequence.last_turn = sequence.last_turn or self._step - 1
         sequence = min(sequences, key=lambda sequence: sequence.last_turn)
         sequence.last_turn = self._step
         return [sequence]

@@ -147,7 +147,7 @@ class Conversation:
         try:
             self.send(await self._result(engine, message))
         except OctavoError as error:
-            self.send(CallFailed(message.call, error.code, error.message))
+            self.send(CallFailed(message.call, error.code, error.message, error.param))
         except Exception:
             log.exception("a call failed")
             self.send(CallFailed(message.call, EngineError.code, "The engine failed on this call; its log says why."))

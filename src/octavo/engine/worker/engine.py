@@ -241,8 +241,8 @@ class WorkerEngine:
                 self._calls.settle(call, image_tokens)
             case frames.Done(call):
                 self._calls.settle(call, None)
-            case frames.CallFailed(call, code, text):
-                self._calls.settle(call, CALL_ERRORS.get(code, EngineError)(text))
+            case frames.CallFailed(call, code, text, param):
+                self._calls.settle(call, CALL_ERRORS.get(code, EngineError)(text, param=param))
             case frames.Activity(running, waiting, batch_size):
                 self._health = replace(self._health, num_running=running, num_waiting=waiting, batch_size=batch_size)
             case frames.Progress(fraction):

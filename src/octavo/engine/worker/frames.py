@@ -119,11 +119,12 @@ class Done(msgspec.Struct, tag="done"):
 
 
 class CallFailed(msgspec.Struct, tag="call_failed"):
-    """code: of the error's class."""
+    """code: of the error's class. param: as the error has it."""
 
     call: int
     code: str
     message: str
+    param: str | None = None
 
 
 class Activity(msgspec.Struct, tag="activity"):

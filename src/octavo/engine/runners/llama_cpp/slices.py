@@ -31,9 +31,11 @@ class Slices:
         said that the result is not wanted any more."""
         self._pause, self._error, self._is_wanted = pause, None, True
         self._started = perf_counter()
-        result = compute()
-        if self._error is not None:
-            raise self._error
+        try:
+            result = compute()
+        finally:
+            if self._error is not None:
+                raise self._error
         if not self._is_wanted:
             raise EngineError("Nobody waits for this image any more.")
         return result
