@@ -1,7 +1,9 @@
-"""What images do to others: the largest gap of text streams beside requests with images, and beside requests with
-prompts that take as long, in turns on one server.
+"""What images do to others: the largest gap of text streams beside requests with images, and beside requests with long
+prompts, in turns on one server.
 
-python -m benchmarks.images MODEL.gguf MMPROJ.gguf
+python -m benchmarks.images
+
+Without files, the demo model is given a vision encoder of random weights, which takes seconds for a picture.
 """
 
 from __future__ import annotations
@@ -17,9 +19,11 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from PIL import Image
 
+from benchmarks.compare import demo_model
 from benchmarks.contenders import Room, octavo
 from benchmarks.http_client import Server, fetch_json
 from benchmarks.load import LoadConfig, first_model, run_load
@@ -27,7 +31,12 @@ from benchmarks.load_result import LoadResult
 from benchmarks.peers import PEERS
 from benchmarks.processes import run_until_stopped, running
 
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+from support.tiny_vision import write_slow_tower
+
 ROUNDS = 3
+DEMO_WIDTH = 576
+"""Numbers that the demo model has for a token."""
 NUM_STREAMS = 4
 CONTEXT = 2048
 MAX_TOKENS = 200
@@ -101,7 +110,11 @@ async def main(model: Path, mmproj: Path) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m benchmarks.images", description=__doc__)
-    parser.add_argument("model", type=Path, help="a .gguf file")
-    parser.add_argument("mmproj", type=Path, help="the .gguf file with which it sees")
+    parser.add_argument("--model", type=Path, help="a .gguf file (default: the model of the demo extra)")
+    parser.add_argument("--mmproj", type=Path, help="the .gguf file with which it sees (default: random weights)")
     options = parser.parse_args()
-    run_until_stopped(main(options.model, options.mmproj))
+    with TemporaryDirectory() as folder:
+        if options.mmproj is None:
+            options.mmproj = Path(folder) / "mmproj.gguf"
+            write_slow_tower(options.mmproj, DEMO_WIDTH)
+        run_until_stopped(main(options.model or demo_model(), options.mmproj))

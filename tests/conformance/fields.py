@@ -38,9 +38,11 @@ REQUEST_FIELDS = (
     "functions",
     "function_call",
     "user",
+    "peft",
+    "image_url",
 )
 
-LATER_FIELDS = ("peft", "log_prompt", "image_url")
+LATER_FIELDS = ("log_prompt",)
 """Refused by this version where they ask for something, rather than ignored."""
 
 RESPONSE_FIELDS = (

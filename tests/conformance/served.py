@@ -1,8 +1,9 @@
 """The real application, service, scheduler and sampler around a model whose logits are given."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -10,16 +11,29 @@ from prometheus_client import CollectorRegistry
 
 from conformance.ask import Asker
 from conformance.models import GivenModel, GivenTokenizer
+from conformance.vision import GivenVision
 from octavo.api.app import create_app
+from octavo.core.adapters import Adapter
+from octavo.core.images import Image
 from octavo.core.limits import Limits
 from octavo.core.output import TokenChunk
 from octavo.core.request import GenerationRequest
 from octavo.engine.base import Engine, EngineHealth, EngineInfo, Tokenizer
 from octavo.engine.batching.composer import MixedSteps
 from octavo.engine.batching.engine import BatchingEngine
+from octavo.engine.batching.image_store import ImageStore
 from octavo.engine.batching.runner import RunnerLimits
 from octavo.engine.runners.scripted import ScriptedRunner
-from octavo.service import GenerationService, ModelRegistry, ServedModel
+from octavo.service import (
+    AdapterFiles,
+    AdapterLoader,
+    AdapterOrder,
+    GenerationService,
+    ImageHosts,
+    ImageSource,
+    ModelRegistry,
+    ServedModel,
+)
 from octavo.telemetry.metrics import Metrics
 
 NAME = "given"
@@ -51,6 +65,15 @@ class Listener:
             self._arrival.clear()
             await self._arrival.wait()
 
+    def hold_images(self, images: Sequence[Image]) -> AbstractContextManager[None]:
+        return self._engine.hold_images(images)
+
+    async def load_adapter(self, adapter: Adapter) -> None:
+        await self._engine.load_adapter(adapter)
+
+    async def unload_adapter(self, key: str) -> None:
+        await self._engine.unload_adapter(key)
+
     def health(self) -> EngineHealth:
         return self._engine.health()
 
@@ -59,14 +82,24 @@ class Listener:
 
 
 class Served(Asker):
-    """A client of a served model, and what it may look at behind the server's back."""
+    """A client of a served model, and what it may look at behind the server's back.
+
+    adapter_keys: by which requests to the engine name the served adapters, by id.
+    """
 
     def __init__(
-        self, client: httpx.AsyncClient, name: str, model: GivenModel, engine: Listener, service: GenerationService
+        self,
+        client: httpx.AsyncClient,
+        name: str,
+        model: GivenModel,
+        engine: Listener,
+        service: GenerationService,
+        adapter_keys: Mapping[str, str],
     ) -> None:
         super().__init__(client, name)
         self.model = model
         self.service = service
+        self.adapter_keys = adapter_keys
         self._engine = engine
 
     @property
@@ -80,25 +113,43 @@ class Served(Asker):
 
 @asynccontextmanager
 async def served(
-    model: GivenModel, *, name: str = NAME, is_strict: bool = False, **service_options: Any
+    model: GivenModel,
+    *,
+    name: str = NAME,
+    adapters: Iterable[str] = (),
+    sees: bool = False,
+    is_strict: bool = False,
+    **service_options: Any,
 ) -> AsyncIterator[Served]:
-    """service_options: of GenerationService."""
+    """adapters: ids of those that are served with the model. sees: whether it is shown images.
+    service_options: of GenerationService."""
     limits, metrics = Limits(), Metrics(CollectorRegistry())
-    batching = _engine_of(model)
+    batching = _engine_of(model, sees)
     steps = asyncio.create_task(asyncio.to_thread(batching.run))
     engine = Listener(batching)
     service = GenerationService(metrics, limits, **service_options)
-    models = ModelRegistry([ServedModel(name, engine, created=1_700_000_000)])
-    app = create_app(models=models, service=service, metrics=metrics, limits=limits, is_strict=is_strict)
+    base = ServedModel(name, engine, created=1_700_000_000)
+    models = ModelRegistry([base])
+    loader = AdapterLoader(models, metrics, AdapterFiles(Path, hub=None))
+    app = create_app(
+        models=models,
+        adapters=loader,
+        service=service,
+        images=ImageSource(limits, metrics, ImageHosts()),
+        metrics=metrics,
+        limits=limits,
+        is_strict=is_strict,
+    )
     try:
+        keys = {id: (await loader.load(AdapterOrder(id, base, __file__))).adapter_key for id in adapters}
         async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://octavo") as client:
-            yield Served(client, name, model, engine, service)
+            yield Served(client, name, model, engine, service, keys)
     finally:
         await batching.close()
         await steps
 
 
-def _engine_of(model: GivenModel) -> BatchingEngine:
+def _engine_of(model: GivenModel, sees: bool) -> BatchingEngine:
     limits = RunnerLimits(
         num_slots=model.num_slots,
         context_length=model.context_length,
@@ -106,6 +157,7 @@ def _engine_of(model: GivenModel) -> BatchingEngine:
         vocabulary_size=model.vocabulary.size,
         max_logits=64,
     )
-    info = EngineInfo(model.context_length, model.num_slots, model.template, "fp_given")
+    info = EngineInfo(model.context_length, model.num_slots, model.template, "fp_given", has_vision=sees)
     runner = ScriptedRunner(limits, model.next_logits)
-    return BatchingEngine(runner, MixedSteps(limits), GivenTokenizer(model.vocabulary), info)
+    images = ImageStore(GivenVision()) if sees else None
+    return BatchingEngine(runner, MixedSteps(limits), GivenTokenizer(model.vocabulary), info, images=images)

@@ -8,6 +8,8 @@ from conformance.ask import CHAT, COMPLETIONS, Wire, fold, said_by, told
 from conformance.checks import conforms
 from conformance.models import THINKING_TEMPLATE, babbling, saying
 from conformance.served import NAME, served
+from conformance.vision import NUM_TOKENS
+from support.pictures import data_url, image_part, plain, text_part
 
 BOTH = pytest.mark.parametrize("path", [COMPLETIONS, CHAT])
 SWITCHING = (
@@ -117,17 +119,50 @@ async def test_the_reasoning_effort_reaches_the_template(effort: str) -> None:
         await server.refused(CHAT, 422, "reasoning_effort", reasoning_effort="enormous")
 
 
-@conforms("peft", "log_prompt")
+@conforms("peft", "error", rows=(119,))
+@BOTH
+@pytest.mark.parametrize("name", ["my-lora", "given", ""])
+async def test_an_adapter_that_the_model_does_not_have_is_404_and_never_left_out(path: str, name: str) -> None:
+    async with served(saying("x")) as server:
+        error = await server.refused(path, 404, "peft", peft=name)
+        assert not server.requests
+        assert error["code"] == "peft_not_found"
+        assert (await server.send(path, peft=None)).status_code == 200
+
+
+@conforms("log_prompt")
 @BOTH
 async def test_a_field_of_a_later_version_is_refused_where_it_asks_for_something_and_never_ignored(path: str) -> None:
-    off: list[Wire] = [{"peft": None}, {"log_prompt": None}, {"log_prompt": False}]
+    off: list[Wire] = [{"log_prompt": None}, {"log_prompt": False}]
     async with served(saying("x")) as server:
         for fields in off:
             response = await server.send(path, **fields)
             assert response.status_code == 200, response.text
             assert "x-octavo-ignored" not in response.headers
-        await server.refused(path, 422, "peft", peft="x")
         await server.refused(path, 422, "log_prompt", log_prompt=True)
+
+
+@conforms("image_url", "usage")
+@pytest.mark.parametrize("detail", ["low", "high", "auto", None])
+async def test_a_picture_stands_where_the_message_has_it_and_its_tokens_count(detail: str | None) -> None:
+    content = [text_part("A"), image_part(data_url(plain("red")), detail=detail), text_part("B")]
+    async with served(saying("CD"), sees=True) as server:
+        shown = await server.answer(CHAT, messages=[{"role": "user", "content": content}])
+        alone = await server.answer(CHAT, messages=[{"role": "user", "content": "AB"}])
+        request = server.requests[0]
+    [span] = request.images
+    assert (request.prompt_tokens[span.start - 1], request.prompt_tokens[span.end]) == (ord("A"), ord("B"))
+    assert shown["usage"]["prompt_tokens"] == alone["usage"]["prompt_tokens"] + NUM_TOKENS
+    assert told(shown).text == told(alone).text == "CD"
+
+
+@conforms("image_url", "error")
+async def test_a_model_that_sees_nothing_says_so_and_never_leaves_a_picture_out() -> None:
+    message = {"role": "user", "content": [text_part("A"), image_part(data_url(plain("red")))]}
+    async with served(saying("x")) as server:
+        error = await server.refused(CHAT, 400, "messages", messages=[message])
+        assert not server.requests
+    assert error["code"] == "vision_unsupported"
 
 
 @conforms("user")

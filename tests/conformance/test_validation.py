@@ -9,6 +9,7 @@ from conformance.checks import conforms
 from conformance.fields import REQUEST_FIELDS
 from conformance.models import START, saying
 from conformance.served import served
+from support.pictures import data_url, plain
 
 BOTH = pytest.mark.parametrize("path", [COMPLETIONS, CHAT])
 ALTERNATING = (
@@ -162,11 +163,18 @@ async def test_a_prompt_that_does_not_fit_is_refused_with_both_numbers_and_never
 
 
 @conforms("image_url", rows=(116,))
-@pytest.mark.parametrize("url", ["data:image/png;base64,AAAA", "data:image/png;base64,%%%", "ftp://x", "", None])
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("data:image/png;base64,AAAA", "data:image/png;base64,%%%", data_url(plain("red")[:-40]), data_url(b"no")),
+        *("ftp://x", "http://[::1", "http://127.0.0.1/", "", None),
+    ],
+)
 async def test_a_broken_picture_is_the_clients_fault(url: str | None) -> None:
-    async with served(saying("x")) as server:
+    async with served(saying("x"), sees=True) as server:
         content = [{"type": "text", "text": "What is it?"}, {"type": "image_url", "image_url": {"url": url}}]
         response = await server.send(CHAT, messages=[user(content)])
+        assert not server.requests
     assert 400 <= response.status_code < 500
     assert response.json()["param"] == "messages"
 
@@ -177,6 +185,29 @@ async def test_a_served_name_is_taken_as_it_is(name: str) -> None:
     async with served(saying("AB"), name=name) as server:
         answer = await server.answer(COMPLETIONS, model=name)
     assert answer["model"] == name
+
+
+@conforms("model", "peft", rows=(118,))
+@BOTH
+async def test_a_served_name_wins_over_its_reading_as_model_and_adapter(path: str) -> None:
+    name = "given:120b"
+    async with served(saying("AB"), name=name, adapters=["120b", "given"]) as server:
+        for asked in ({}, {"model": f"{name}:120b"}, {"model": "120b"}, {"peft": "120b"}, {"peft": "given"}):
+            await server.answer(path, **asked)
+        keys = server.adapter_keys
+    used = ["", keys["120b"], keys["120b"], keys["120b"], keys["given"]]
+    assert [request.adapter for request in server.requests] == used
+
+
+@conforms("model", "peft", rows=(119,))
+@BOTH
+@pytest.mark.parametrize("names", [{"model": "my-lora"}, {"model": "given:my-lora"}, {"peft": "my-lora"}], ids=str)
+async def test_a_named_adapter_is_used_by_every_sample_of_its_request_and_no_other(path: str, names: Wire) -> None:
+    async with served(saying("AB"), adapters=["other", "my-lora"]) as server:
+        for fields in ({}, {**names, "n": 2}, {}):
+            await server.answer(path, **fields)
+        key = server.adapter_keys["my-lora"]
+    assert [request.adapter for request in server.requests] == ["", key, key, ""]
 
 
 @conforms("model", "error", rows=(119,))

@@ -13,7 +13,7 @@ import numpy as np
 from gguf import GGUFWriter
 from numpy.typing import NDArray
 
-from numeric.tiny_gguf import VOCABULARY_SIZE, Shape, add_shape, add_vocabulary, draw_weights, write_tiny_gguf
+from numeric.tiny_gguf import VOCABULARY_SIZE, Shape, add_shape, add_vocabulary, draw_weights
 
 from .vision_towers import SEED, Draw, Tower, patches, tower_weights, tower_writer, write
 
@@ -155,7 +155,7 @@ def write_llava(folder: Path) -> VisionModel:
     write(text_writer(files.path, "llama", ()), text_weights(0))
     write(
         tower_writer(files.mmproj, tower, "mlp", SHAPE.width),
-        dict(tower_weights(draw, tower)) | perceptron(draw, tower),
+        dict(tower_weights(draw, tower)) | perceptron(draw, tower, SHAPE.width),
     )
     return files
 
@@ -171,27 +171,24 @@ FAMILIES: Mapping[str, Callable[[Path], VisionModel]] = MappingProxyType(
 )
 
 
-def write_slow_vision(folder: Path) -> VisionModel:
-    """As `write_llava`, with a tower of 200 million 16-bit weights: 576 tokens in some seconds of processor time, for a
-    text model that takes next to none. The layers are alike, so it is written fast. Not one of the families."""
-    files = replace(files_in(folder), context_length=2048)
-    write_tiny_gguf(files.path, shape=replace(SHAPE, context_length=files.context_length))
+def write_slow_tower(path: Path, width: int) -> None:
+    """An mmproj for a text model of this width, of 200 million random 16-bit weights: a picture's 576 tokens take some
+    seconds of processor time. The layers are alike, so it is written fast."""
     tower = Tower(image_size=336, patch_size=14, width=1152, feed_forward=4304, num_layers=13, num_heads=16)
     draw = Draw()
     weights = dict(tower_weights(draw, replace(tower, num_layers=1)))
     layers = range(1, tower.num_layers)
     alike = {name.replace("blk.0", f"blk.{n}"): weights[name] for n in layers for name in weights if "blk.0" in name}
-    write(tower_writer(files.mmproj, tower, "mlp", SHAPE.width), halved(weights | alike | perceptron(draw, tower)))
-    return files
+    write(tower_writer(path, tower, "mlp", width), halved(weights | alike | perceptron(draw, tower, width)))
 
 
-def perceptron(draw: Draw, tower: Tower) -> Weights:
+def perceptron(draw: Draw, tower: Tower, width: int) -> Weights:
     """From the tower's width to the text model's."""
     return {
-        "mm.0.weight": draw.matrix(SHAPE.width, tower.width),
-        "mm.0.bias": draw.bias(SHAPE.width),
-        "mm.2.weight": draw.matrix(SHAPE.width, SHAPE.width, gain=2 * SPREAD),
-        "mm.2.bias": draw.bias(SHAPE.width),
+        "mm.0.weight": draw.matrix(width, tower.width),
+        "mm.0.bias": draw.bias(width),
+        "mm.2.weight": draw.matrix(width, width, gain=2 * SPREAD),
+        "mm.2.bias": draw.bias(width),
     }
 
 

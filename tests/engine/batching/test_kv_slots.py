@@ -126,6 +126,15 @@ class SlotsInUse(RuleBasedStateMachine):
         kept = {each.slot for each in self.running}
         assert all(not cells for slot, cells in enumerate(self.cells.slots) if slot not in kept)
 
+    @rule(adapter=st.sampled_from(ADAPTERS))
+    def forget_adapter(self, adapter: str) -> None:
+        """As where an adapter is unloaded, with which nobody runs."""
+        if any(each.request.adapter == adapter for each in self.running):
+            return
+        self.mover.carry_out(self.slots.forget_adapter(adapter))
+        asked = Sequence(replace(request(STEMS[0], 50), adapter=adapter), context_length=100)
+        assert not self.slots.can_acquire or self.slots.find_prefix(asked) is None
+
     @rule()
     def gather(self) -> None:
         for _ in range(2):  # at the second time it is sure that nobody will take the slots between

@@ -198,6 +198,16 @@ def test_copies_that_are_read_once_have_the_bits_of_the_same_work_done_apart(mod
     assert np.array_equal(apart, copied)
 
 
+def test_a_slot_that_takes_over_nothing_holds_nothing(model: binding.Model) -> None:
+    tokens = np.arange(20, dtype=np.int32)
+    with runner_of(model) as runner:
+        runner.forward(ForwardBatch.build([(0, 0, tokens, 1)]))
+        runner.restore(0, runner.save(1))
+        taken_over = runner.forward(ForwardBatch.build([(0, 0, tokens, 1)])).copy()
+        runner.truncate(0, 0)
+        assert (taken_over == runner.forward(ForwardBatch.build([(0, 0, tokens, 1)]))).all()
+
+
 @pytest.fixture(scope="module")
 def engine(load: Callable[..., BatchingEngine]) -> BatchingEngine:
     return load(use_extra_buffers=True)

@@ -123,6 +123,7 @@ class EngineCore:
     def unload_adapter(self, key: str) -> None:
         """No request that is not over names it."""
         self._adapters.discard(key)
+        self._cache.carry_out(self._scheduler.forget_adapter(key))
         self._runner.unload_adapter(key)
 
     @property

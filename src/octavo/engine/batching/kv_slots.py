@@ -37,6 +37,10 @@ class CacheEntry:
         self.snapshot: int | None = None
 
     @property
+    def adapter(self) -> str:
+        return self.cache_key[0]
+
+    @property
     def num_computed(self) -> int:
         return len(self.tokens) if self.runs is None else self.runs.num_computed
 
@@ -124,10 +128,23 @@ class KvSlots:
 
     def forget_leftovers(self) -> list[Truncate]:
         """Give up what sequences have left in their slots; snapshots stay."""
-        leftovers = [slot for slot, entry in enumerate(self._entries) if entry is not None and not self._taken[slot]]
-        for slot in leftovers:
+        return self._empty(lambda _: True)
+
+    def forget_adapter(self, key: str) -> list[CacheMove]:
+        """Give up all that was computed with an adapter, with which nobody runs any more."""
+        snapshots = [snapshot for snapshot, entry in self._saved.items() if entry.adapter == key]
+        return [*self._empty(lambda entry: entry.adapter == key), *map(self._discard, snapshots)]
+
+    def _empty(self, is_given_up: Callable[[CacheEntry], bool]) -> list[Truncate]:
+        """Of slots that nobody has."""
+        slots = [
+            slot
+            for slot, entry in enumerate(self._entries)
+            if entry is not None and not self._taken[slot] and is_given_up(entry)
+        ]
+        for slot in slots:
             self._drop_from(slot)
-        return [Truncate(slot, 0) for slot in leftovers]
+        return [Truncate(slot, 0) for slot in slots]
 
     def gather(self) -> Iterator[CacheMove]:
         """Bring those together that have been scattered for a step, with nobody to take the slots between them."""
@@ -140,7 +157,7 @@ class KvSlots:
     @property
     def _groups(self) -> list[str | None]:
         """The adapter with which the sequence in each slot is computed."""
-        return [entry.cache_key[0] if entry and entry.runs else None for entry in self._entries]
+        return [entry.adapter if entry and entry.runs else None for entry in self._entries]
 
     def _slot_for(self, sequence: Sequence) -> int:
         return choose_slot(self._groups, sequence.request.adapter)

@@ -76,6 +76,10 @@ class Scheduler:
         """Give up what sequences that have left still hold of the cache."""
         return self._slots.forget_leftovers()
 
+    def forget_adapter(self, key: str) -> list[CacheMove]:
+        """Give up what the cache has of an adapter with which nobody runs any more."""
+        return self._slots.forget_adapter(key)
+
     @property
     def running(self) -> Sequence_[Sequence]:
         """Those that have a slot, in order of admission."""
