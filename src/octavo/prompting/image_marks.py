@@ -11,6 +11,8 @@ from octavo.errors import InvalidRequest, TemplateError
 
 _MARKS = tuple(map(chr, range(0xE000, 0xF900)))
 """Characters for private use: no template treats them as anything."""
+_ESCAPE = re.compile(r"\\u(e[0-9a-f]{3}|f[0-8][0-9a-f]{2})")
+"""Of one of them, as repr and JSON write it."""
 
 
 class ImageMarks:
@@ -53,8 +55,8 @@ class ImageMarks:
 
 def _unused(texts: Iterable[str]) -> Iterator[str]:
     joined = "\n".join(texts).lower()  # an escape may have capitals
-    used = set(joined)
-    return (mark for mark in _MARKS if mark not in used and _escaped(mark) not in joined)
+    used = set(joined) | {chr(int(digits, 16)) for digits in _ESCAPE.findall(joined)}
+    return (mark for mark in _MARKS if mark not in used)
 
 
 def _escaped(mark: str) -> str:

@@ -224,6 +224,29 @@ def test_nobody_s_image_is_encoded_while_another_one_can_be_computed(images: Ima
     assert second == 5, "all chunks of the first"
 
 
+@COMPOSERS
+def test_a_new_image_is_encoded_however_many_requests_with_known_ones_come(
+    composer: Callable[[RunnerLimits], Composer], images: ImageStore
+) -> None:
+    """Seven streams of questions about a known image, so that somebody is always at it."""
+    under_test = core(runner_of(num_slots=8), images, composer)
+    under_test.submit(asked(1, ONE, 2, max_tokens=1))
+    while under_test.has_work:
+        under_test.step()
+    waiting = asked(9, OTHER, 2, max_tokens=1)
+    under_test.submit(waiting)
+    for number in range(7):
+        under_test.submit(asked(number + 20, ONE, 2, max_tokens=1))
+    for step in range(200):
+        outputs = under_test.step()
+        if any(id == waiting.id for id, _ in outputs):
+            break
+        for id, _ in outputs:
+            under_test.submit(asked(step % 7 + 20, step % 11 + 40, ONE, 2, max_tokens=1))
+    else:
+        raise AssertionError("it was never answered")
+
+
 def test_a_preempted_sequence_sees_its_image_again_and_ends_the_same(images: ImageStore) -> None:
     runner = runner_of(cache_tokens=50)
     first, second = asked(1, ONE, 2, max_tokens=20), asked(3, OTHER, 4, max_tokens=20)

@@ -13,7 +13,7 @@ from octavo.core.images import Image, ImageSpan
 from octavo.engine.batching import image_store
 from octavo.engine.batching.image_store import ImageStore
 from octavo.engine.batching.vision import Prepared
-from octavo.errors import EngineError, ImageRefused
+from octavo.errors import EngineError, EngineUnavailable, ImageRefused
 
 TILES, OTHER = picture(3, 5), picture(3, 5, tag="other")
 
@@ -245,3 +245,49 @@ def test_closing_it_closes_the_vision() -> None:
     vision = FakeVision()
     ImageStore(vision).close()
     assert vision.is_closed
+
+
+class SlowVision(FakeVision):
+    """Prepares an image only once the runner's thread has paused often enough."""
+
+    def __init__(self, num_pauses: int) -> None:
+        super().__init__()
+        self._pauses_left = threading.Semaphore(0)
+        self._needed = num_pauses
+
+    def prepare(self, image: Image) -> Prepared:
+        for _ in range(self._needed):
+            assert self._pauses_left.acquire(timeout=30)
+        return super().prepare(image)
+
+    def pause(self) -> bool:
+        self._pauses_left.release()
+        return True
+
+
+def test_others_have_their_turns_while_a_picture_that_was_forgotten_is_prepared_again() -> None:
+    vision = SlowVision(3)
+    with holding(TILES, vision=vision) as store:
+        store.encode(span(TILES), vision.pause)
+        assert store.embeddings(span(TILES)) is not None
+
+
+def test_nobody_waits_for_a_picture_that_is_not_wanted_any_more() -> None:
+    vision = SlowVision(1)
+    with holding(TILES, vision=vision) as store:
+        with pytest.raises(EngineError):
+            store.encode(span(TILES), lambda: False)
+        vision.pause()
+
+
+async def test_images_that_are_asked_for_while_the_engine_stops_are_refused() -> None:
+    vision = SlowVision(1)
+    with holding(vision=vision) as store:
+        asked = [asyncio.create_task(store.tokens(each)) for each in (TILES, OTHER)]
+        await asyncio.sleep(0)
+        store.stop()
+        vision.pause()
+        outcomes = await asyncio.gather(*asked, return_exceptions=True)
+        with pytest.raises(EngineUnavailable):
+            await store.tokens(picture(1, tag="late"))
+    assert isinstance(outcomes[1], EngineUnavailable)

@@ -12,7 +12,7 @@ from octavo.engine.batching.runner import LONE_CHUNK, ForwardBatch, RunnerLimits
 from octavo.engine.batching.sequence import Sequence
 from octavo.engine.batching.speculation import NO_DRAFTING, Drafting
 from octavo.engine.batching.step_costs import FREE_STEPS, StepCosts
-from octavo.engine.batching.turns import Turns
+from octavo.engine.batching.turns import Turns, longest_waiting
 
 MIN_CHUNK = 128
 """Smaller chunks of a prompt cost more in graphs than they give in fairness."""
@@ -163,11 +163,8 @@ class LoneSteps:
         """What steps are made of depends on no clock here."""
 
     def compose(self, running: Sequence_[Sequence]) -> list[ScheduledSequence]:
-        for sequence in running:
-            sequence.last_turn = sequence.last_turn or self._turn  # who comes does not pass those who wait
-        sequence = min(running, key=lambda sequence: sequence.last_turn)
         self._turn += 1
-        sequence.last_turn = self._turn
+        sequence = longest_waiting(running, self._turn)
         return [ScheduledSequence(sequence, self._span(sequence))]
 
     def reusable(self, num_common: int, num_prompt_tokens: int) -> int:

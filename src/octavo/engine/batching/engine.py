@@ -155,6 +155,8 @@ class BatchingEngine:
 
     async def close(self) -> None:
         self._is_closed = True
+        if self._images is not None:
+            self._images.stop()
         self._commands.put(Wake())
         for stream in self._streams.values():
             stream.put_nowait(EngineUnavailable("The engine is stopping."))

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from hashlib import shake_128
 from threading import Lock
@@ -12,7 +12,7 @@ import numpy as np
 from octavo.core.images import Image, ImageSpan, ImageTokens
 from octavo.engine.batching.remembered import Remembered
 from octavo.engine.batching.vision import Embeddings, Pause, Prepared, PreparedText, Vision
-from octavo.errors import EngineError
+from octavo.errors import EngineError, EngineUnavailable
 
 MAX_TOKENS = 2**18
 """Tokens of images that are known: a conversation shows its images again with every turn."""
@@ -21,6 +21,9 @@ MAX_PREPARED = 2**15
 MAX_EMBEDDINGS = 256 * 2**20
 """Bytes of embeddings that are kept."""
 
+PAUSE = 0.01
+"""Seconds until the runner's thread, where nobody has anything to compute, looks whether a picture is prepared."""
+
 Part = tuple[str, int]
 """An image's digest and the number of the part."""
 
@@ -28,8 +31,8 @@ Part = tuple[str, int]
 class ImageStore:
     """Prepares each image once and encodes each part once, as far as it remembers.
 
-    Images are held, and prepared, in the event loop's name; parts are encoded in the runner's thread. Of what was made
-    of them, what was used last is kept longest.
+    Images are held by the event loop and prepared in a thread of their own; parts are encoded in the runner's thread.
+    Of what was made of them, what was used last is kept longest.
     """
 
     def __init__(self, vision: Vision) -> None:
@@ -40,6 +43,7 @@ class ImageStore:
         self._embeddings: Remembered[Part, Embeddings] = Remembered(MAX_EMBEDDINGS)
         self._lock = Lock()
         self._thread = ThreadPoolExecutor(1, "images")  # decoded pictures are large: one at a time
+        self._is_stopped = False
 
     @contextmanager
     def held(self, images: Sequence[Image]) -> Iterator[None]:
@@ -53,11 +57,10 @@ class ImageStore:
                 self._drop(image.digest)
 
     async def tokens(self, image: Image) -> ImageTokens:
-        """Raises ImageRefused where it cannot be read."""
+        """Raises ImageRefused where it cannot be read, and EngineUnavailable once this is stopped."""
         tokens = self._tokens.get(image.digest)
         if tokens is None:
-            prepared = await asyncio.get_running_loop().run_in_executor(self._thread, self._prepare, image)
-            tokens = _tokens(image, prepared)
+            tokens = _tokens(image, await self._prepared_beside(image))
             self._tokens.keep(image.digest, tokens, len(tokens.tokens))
         return tokens
 
@@ -70,13 +73,46 @@ class ImageStore:
         held = tuple(self._held.get(span.digest, ()))  # as it is now: the event loop takes images back meanwhile
         if not held:
             raise EngineError("The engine has not been given an image of this request.")
-        parts = [part for part in self._prepare(held[0]) if not isinstance(part, PreparedText)]
+        parts = [part for part in self._prepared_meanwhile(held[0], pause) if not isinstance(part, PreparedText)]
         embeddings = self._vision.encode(parts[span.part], pause)
         self._embeddings.keep((span.digest, span.part), embeddings, embeddings.values.nbytes)
 
+    def stop(self) -> None:
+        """Prepare nothing more; from any thread."""
+        self._is_stopped = True
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
     def close(self) -> None:
-        self._thread.shutdown(cancel_futures=True)
+        """In the runner's thread."""
+        self.stop()
+        self._thread.shutdown()
         self._vision.close()
+
+    async def _prepared_beside(self, image: Image) -> Prepared:
+        """While the event loop goes on."""
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._thread, self._prepare, image)
+        except (RuntimeError, asyncio.CancelledError):
+            if self._is_stopped:
+                raise EngineUnavailable("The engine is stopping.") from None
+            raise
+
+    def _prepared_meanwhile(self, image: Image, pause: Pause) -> Prepared:
+        """While others compute in the runner's thread."""
+        with self._lock:
+            prepared = self._prepared.get(image.digest)
+        if prepared is not None:
+            return prepared
+        try:
+            preparing = self._thread.submit(self._prepare, image)
+        except RuntimeError:
+            raise EngineError("The engine is stopping.") from None
+        while not preparing.done():
+            if not pause():
+                preparing.cancel()
+                raise EngineError("Nobody waits for this image any more.")
+            wait((preparing,), timeout=PAUSE)
+        return preparing.result()
 
     def _drop(self, digest: str) -> None:
         self._held[digest].pop()
@@ -86,7 +122,7 @@ class ImageStore:
     def _prepare(self, image: Image) -> Prepared:
         with self._lock:
             prepared = self._prepared.get(image.digest)
-        if prepared is None:  # outside the lock: the runner's thread must not wait while a picture is decoded
+        if prepared is None:  # outside the lock: the runner's thread must not wait for it
             prepared = self._vision.prepare(image)
         with self._lock:
             self._prepared.keep(image.digest, prepared, _num_tokens(prepared))

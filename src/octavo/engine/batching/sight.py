@@ -32,9 +32,12 @@ class Sight:
         return ImagePiece(embeddings, sequence.num_computed - span.start)
 
     def unseen(self, running: Sequence_[Sequence]) -> ImageSpan | None:
-        """What to encode next. Nothing as long as somebody is at what is encoded: it would be forgotten for another."""
-        ahead = [(span, self._embeddings_of(span)) for each in running if (span := each.span_ahead) is not None]
-        return ahead[0][0] if ahead and all(embeddings is None for _, embeddings in ahead) else None
+        """What to encode next: for the first that is at an image, if it must wait for that.
+
+        running: in order of admission. Nobody who came later goes before: their images could make its own forgotten.
+        """
+        span = next((span for each in running if (span := each.span_ahead) is not None), None)
+        return span if span is not None and self._embeddings_of(span) is None else None
 
 
 def is_at(sequence: Sequence, span: ImageSpan) -> bool:

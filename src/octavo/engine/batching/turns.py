@@ -38,14 +38,17 @@ class Turns:
         self._step += 1
         kind = min(kinds, key=self._last.__getitem__)
         self._last[kind] = self._step
-        return Turn(self._one(kinds[kind]) if kind[1] else kinds[kind], len(kinds) - 1)
+        sequences = kinds[kind]
+        return Turn([longest_waiting(sequences, self._step)] if kind[1] else sequences, len(kinds) - 1)
 
-    def _one(self, sequences: Sequence_[Sequence]) -> list[Sequence]:
-        for sequence in sequences:
-            sequence.last_turn = sequence.last_turn or self._step - 1
-        sequence = min(sequences, key=lambda sequence: sequence.last_turn)
-        sequence.last_turn = self._step
-        return [sequence]
+
+def longest_waiting(sequences: Sequence_[Sequence], step: int) -> Sequence:
+    """The one whose last turn, or whose coming, is longest ago; it has this step, numbered from 1 on."""
+    for sequence in sequences:
+        sequence.last_turn = sequence.last_turn or step - 1  # who comes does not pass those who wait
+    longest = min(sequences, key=lambda sequence: sequence.last_turn)
+    longest.last_turn = step
+    return longest
 
 
 def _kind(sequence: Sequence) -> _Kind:

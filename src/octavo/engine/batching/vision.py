@@ -18,8 +18,8 @@ class Embeddings:
     """What a model sees of a part of an image, in the places of its tokens.
 
     values: shape (num_tokens, width).
-    places: shape (4, num_tokens), where each is in the picture, for models whose positions have sections (M-RoPE, Wang
-        et al., arXiv 2409.12191), counted from the position of the first; None where positions are those of a text.
+    places: shape (3, num_tokens), time, row and column of each, counted from the position of the first, for models
+        whose positions have such sections (M-RoPE, Wang et al., arXiv 2409.12191); None where they are those of a text.
     num_positions: by which the text behind has moved on.
     is_whole: whether every token attends to all others, so that they are computed in one batch.
     """

@@ -5,7 +5,7 @@ import logging
 import os
 from collections.abc import Coroutine
 from contextlib import AbstractContextManager, aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from octavo.core.images import Image
@@ -47,8 +47,16 @@ FAULT_EXIT = 1
 
 @dataclass(frozen=True, slots=True)
 class _HeldImage:
+    """tasks: that read it, and need not once it is taken back."""
+
     image: Image
     hold: AbstractContextManager[None]
+    tasks: list[asyncio.Task[None]] = field(default_factory=list)
+
+    def take_back(self) -> None:
+        for task in self.tasks:
+            task.cancel()
+        self.hold.__exit__(None, None, None)
 
 
 class Conversation:
@@ -103,14 +111,17 @@ class Conversation:
                 held = self._images[image.digest] = _HeldImage(image, engine.hold_images((image,)))
                 held.hold.__enter__()
             case DropImage(digest):
-                self._images.pop(digest).hold.__exit__(None, None, None)
-            case Encode() | EncodeImage() | LoadAdapter() | UnloadAdapter():
+                self._images.pop(digest).take_back()
+            case EncodeImage(_, digest):
+                self._images[digest].tasks.append(self._start(self._answer(engine, message)))
+            case Encode() | LoadAdapter() | UnloadAdapter():
                 self._start(self._answer(engine, message))
 
-    def _start(self, coroutine: Coroutine[Any, Any, None]) -> None:
+    def _start(self, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(coroutine)
         self._background.add(task)
         task.add_done_callback(self._end_background)
+        return task
 
     def _end_background(self, task: asyncio.Task[None]) -> None:
         self._background.discard(task)
@@ -157,18 +168,13 @@ class Conversation:
             case Encode(call, fragments):
                 return Encoded(call, await engine.tokenizer.encode(fragments))
             case EncodeImage(call, digest):
-                return ImageEncoded(call, await engine.tokenizer.encode_image(self._held(digest)))
+                return ImageEncoded(call, await engine.tokenizer.encode_image(self._images[digest].image))
             case LoadAdapter(call, adapter):
                 await engine.load_adapter(adapter)
                 return Done(call)
             case UnloadAdapter(call, key):
                 await engine.unload_adapter(key)
                 return Done(call)
-
-    def _held(self, digest: str) -> Image:
-        if digest not in self._images:
-            raise EngineError("The image was taken back before it was read.")
-        return self._images[digest].image
 
     async def _report_activity(self, engine: HostedEngine) -> None:
         last = None

@@ -62,7 +62,7 @@ class LlamaVision:
         picture = decode_image(image, coarse_side=self._coarse_side)
         try:
             chunks = self._context.prepare(picture.width, picture.height, picture.rgb)
-        except OSError as error:
+        except (OSError, MemoryError) as error:
             raise ImageRefused("The model cannot see an image of this shape.", param="messages") from error
         prepared = [PreparedText(chunk.text_tokens) if chunk.is_text else LlamaPart(chunk) for chunk in chunks]
         self._check_fits(prepared)
@@ -82,7 +82,7 @@ class LlamaVision:
         chunk = part.chunk
         try:
             values = self._slices.run(lambda: self._context.encode(chunk), pause)
-        except OSError as error:
+        except (OSError, MemoryError) as error:
             raise EngineError("The model failed on an image of this request.") from error
         return Embeddings(
             values,

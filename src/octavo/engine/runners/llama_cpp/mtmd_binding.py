@@ -118,8 +118,8 @@ class VisionContext:
 
     def prepare(self, width: int, height: int, rgb: bytes) -> list[Chunk]:
         """A picture in the model's size and parts. Raises OSError where that fails."""
-        data = (ctypes.c_ubyte * len(rgb)).from_buffer_copy(rgb)
-        bitmap = mtmd.mtmd_bitmap_init(width, height, data)
+        data = np.frombuffer(rgb, np.uint8).ctypes.data_as(ctypes.POINTER(ctypes.c_ubyte))
+        bitmap = mtmd.mtmd_bitmap_init(width, height, data)  # which copies it
         part = mtmd.mtmd_input_part(text=None, bitmap=bitmap)
         chunks = Chunks()
         try:
@@ -144,6 +144,11 @@ class VisionContext:
         return Chunk(owner, handle, is_non_causal=bool(mtmd.mtmd_decode_use_non_causal(self._context, handle)))
 
 
+UINT32 = 4
+STRING = 8
+"""Types of GGUF's metadata."""
+
+
 class _GgufParams(ctypes.Structure):
     _fields_ = (("no_alloc", ctypes.c_bool), ("context", ctypes.c_void_p))
 
@@ -155,6 +160,8 @@ _free = lib._lib.gguf_free
 _free.argtypes, _free.restype = (ctypes.c_void_p,), None
 _find_key = lib._lib.gguf_find_key
 _find_key.argtypes, _find_key.restype = (ctypes.c_void_p, ctypes.c_char_p), ctypes.c_int64
+_type = lib._lib.gguf_get_kv_type
+_type.argtypes, _type.restype = (ctypes.c_void_p, ctypes.c_int64), ctypes.c_int
 _number = lib._lib.gguf_get_val_u32
 _number.argtypes, _number.restype = (ctypes.c_void_p, ctypes.c_int64), ctypes.c_uint32
 _text = lib._lib.gguf_get_val_str
@@ -179,12 +186,18 @@ class VisionMetadata:
     @property
     def image_side(self) -> int | None:
         """Pixels of a picture's side, or of a tile's, for which the encoder was made."""
-        key = _find_key(self._file, b"clip.vision.image_size")
-        return int(_number(self._file, key)) if key >= 0 else None
+        key = self._find("clip.vision.image_size", UINT32)
+        return None if key is None else int(_number(self._file, key))
 
     @property
     def projector(self) -> str:
         """The kind of the encoder's last part; empty where the file does not say."""
-        keys = (_find_key(self._file, name) for name in (b"clip.vision.projector_type", b"clip.projector_type"))
-        key = next((key for key in keys if key >= 0), None)
-        return "" if key is None else _text(self._file, key).decode(errors="replace")
+        for name in ("clip.vision.projector_type", "clip.projector_type"):
+            if (key := self._find(name, STRING)) is not None:
+                return bytes(_text(self._file, key)).decode(errors="replace")
+        return ""
+
+    def _find(self, name: str, type: int) -> int | None:
+        """Where a value of that type is; asking for another one's would end the process."""
+        key = int(_find_key(self._file, name.encode()))
+        return key if key >= 0 and _type(self._file, key) == type else None
