@@ -91,6 +91,7 @@ def test_a_list_is_a_list_in_the_file_and_of_repeated_flags_and_json_in_the_envi
 
     monkeypatch.setenv("OCTAVO_ADAPTER", '["zorp=my folder/a,b=c.gguf", "b=hf:owner/repo"]')
     assert load_settings({}).adapter == ("zorp=my folder/a,b=c.gguf", "b=hf:owner/repo")
+    assert load_settings({}).adapters == [("zorp", "my folder/a,b=c.gguf"), ("b", "hf:owner/repo")]
 
 
 def test_sizes_may_have_units() -> None:

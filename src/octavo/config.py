@@ -50,6 +50,14 @@ def _option(default: Any, help: str, *, panel: str, metavar: str | None = None, 
     return Field(default, description=help, json_schema_extra={"panel": panel, "metavar": metavar}, **bounds)
 
 
+def _read_adapter(text: str) -> tuple[str, str]:
+    """Id and path. Raises ValueError."""
+    id, _, path = text.partition("=")
+    if not (id and path):
+        raise ValueError("must be ID=PATH")
+    return id, path
+
+
 def _lower(value: object) -> object:
     return value.lower() if isinstance(value, str) else value
 
@@ -194,6 +202,10 @@ class Settings(BaseModel):
     max_fetch_time: float = _option(
         10.0, "Time in which an image must be fetched.", panel=LIMITS, metavar="SECONDS", gt=0, allow_inf_nan=False
     )
+    max_adapters: int = _option(32, "Adapters that are served at a time.", panel=LIMITS, metavar="N", ge=0)
+    max_adapter_size: ByteSize = _option(
+        ByteSize(2 * 2**30), "Size of an adapter's file.", panel=LIMITS, metavar="SIZE", ge=1
+    )
     max_tools: int = _option(128, "Functions that a model may call.", panel=LIMITS, metavar="N", ge=1)
     max_tools_size: ByteSize = _option(
         ByteSize(2**20), "Size of all their schemas together.", panel=LIMITS, metavar="SIZE", ge=1
@@ -256,10 +268,7 @@ class Settings(BaseModel):
     @field_validator("adapter")
     @classmethod
     def _check_adapters(cls, adapters: tuple[str, ...]) -> tuple[str, ...]:
-        parts = [adapter.partition("=") for adapter in adapters]
-        if not all(id and path for id, _, path in parts):
-            raise ValueError("must be ID=PATH")
-        if len({id for id, _, _ in parts}) < len(parts):
+        if len({_read_adapter(adapter)[0] for adapter in adapters}) < len(adapters):
             raise ValueError("two adapters have the same id")
         return adapters
 
@@ -281,6 +290,11 @@ class Settings(BaseModel):
         if self.draft is not None and not self.speculation:
             raise ValueError("A --draft model is of no use with --no-speculation; give only one of the two.")
         return self
+
+    @property
+    def adapters(self) -> Sequence[tuple[str, str]]:
+        """Ids and paths of `adapter`."""
+        return [_read_adapter(text) for text in self.adapter]
 
     def _is_of_other_engine(self, name: str) -> bool:
         return name in LLAMA_ONLY if self.engine == "scripted" else name.startswith("scripted_")

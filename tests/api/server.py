@@ -21,6 +21,8 @@ from octavo.core.vocabulary import InfillTokens, Vocabulary
 from octavo.engine.base import EngineHealth, EngineInfo, Fragment
 from octavo.engine.scripted import ByteTokenizer, ScriptedEngine
 from octavo.engine.specs import ScriptedSpec
+from octavo.engine.worker.frames import DropImage, HoldImage
+from octavo.engine.worker.held_images import HeldImages
 from octavo.errors import EngineUnavailable
 from octavo.service import (
     AdapterFiles,
@@ -36,7 +38,7 @@ from octavo.telemetry.metrics import Metrics
 from support.pictures import image_tokens
 
 MODEL = "demo"
-NO_ADAPTERS = AdapterFiles(no_folder, hub=None)
+NO_ADAPTERS = AdapterFiles(no_folder, hub=None, max_size=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +47,14 @@ class WatchedTokenizer:
 
     tokenizer: ByteTokenizer
     vocabulary: Vocabulary
+    images: HeldImages
 
     async def encode(self, fragments: Sequence[Fragment]) -> tuple[int, ...]:
         return await self.tokenizer.encode(fragments)
 
     async def encode_image(self, image: Image) -> ImageTokens:
-        return image_tokens(image)
+        with self.images.held((image,)):  # as the engine in another process does
+            return image_tokens(image)
 
 
 class WatchedEngine:
@@ -58,7 +62,7 @@ class WatchedEngine:
 
     refusal: raised in place of the first token. health_now: shown in place of the engine's own health.
     chat_template, infill: as if the model had them. adapter_refusal: raised in place of loading an adapter.
-    has_vision: whether it says that it sees images. images: all that it was ever given to hold.
+    has_vision: whether it says that it sees images. images: all that it was ever sent, held_images: that it has now.
     """
 
     def __init__(self, spec: ScriptedSpec) -> None:
@@ -77,6 +81,8 @@ class WatchedEngine:
         self.unloaded = asyncio.Event()
         self.has_vision = False
         self.images: list[Image] = []
+        self.held_images: dict[str, Image] = {}
+        self._holder = HeldImages(self._hold_or_drop)
 
     @property
     def info(self) -> EngineInfo:
@@ -85,7 +91,7 @@ class WatchedEngine:
     @property
     def tokenizer(self) -> WatchedTokenizer:
         vocabulary = replace(self._engine.tokenizer.vocabulary, infill=self.infill)
-        return WatchedTokenizer(self._engine.tokenizer, vocabulary)
+        return WatchedTokenizer(self._engine.tokenizer, vocabulary, self._holder)
 
     async def generate(self, request: GenerationRequest) -> AsyncIterator[TokenChunk]:
         self.requests.append(request)
@@ -109,8 +115,15 @@ class WatchedEngine:
             await self._arrival.wait()
 
     def hold_images(self, images: Sequence[Image]) -> AbstractContextManager[None]:
-        self.images += images
-        return self._engine.hold_images(images)
+        return self._holder.held(images)
+
+    def _hold_or_drop(self, message: HoldImage | DropImage) -> None:
+        match message:
+            case HoldImage(image):
+                self.images.append(image)
+                self.held_images[image.digest] = image
+            case DropImage(digest):
+                del self.held_images[digest]
 
     async def load_adapter(self, adapter: Adapter) -> None:
         if self.adapter_refusal is not None:
@@ -166,7 +179,7 @@ def build(
 ) -> App:
     limits = limits or Limits()
     metrics = Metrics(CollectorRegistry())
-    models = ModelRegistry([ServedModel(MODEL, engine, created=1_700_000_000)])
+    models = ModelRegistry([ServedModel(MODEL, engine, created=1_700_000_000)], limits)
     service = GenerationService(metrics, limits)
     loader = AdapterLoader(models, metrics, adapters)
     app = create_app(

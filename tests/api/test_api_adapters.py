@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -37,7 +38,7 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def app(folder: Path) -> App:
     engine = WatchedEngine(ScriptedSpec(text="The quick brown fox."))
-    return build(engine, adapters=AdapterFiles(AdapterFolder(folder).find, hub=None))
+    return build(engine, adapters=AdapterFiles(AdapterFolder(folder).find, hub=None, max_size=100))
 
 
 async def load(client: httpx.AsyncClient, id: str = "zorp", path: str = "a.gguf", **fields: Any) -> dict[str, Any]:
@@ -126,6 +127,22 @@ async def test_a_request_without_an_adapter_has_none(app: App, loaded: httpx.Asy
     for peft in ({}, {"peft": None}):
         await ask(loaded, path, **peft)
     assert [request.adapter for request in app.engine.requests] == ["", ""]
+
+
+@PATHS
+async def test_an_adapter_that_the_engine_has_lost_is_not_found_until_it_is_loaded_again(
+    app: App, loaded: httpx.AsyncClient, path: str
+) -> None:
+    app.engine.health_now = replace(app.engine.health(), lost_adapters=frozenset(app.engine.adapters))
+    assert await ids(loaded) == []
+    assert await ids(loaded, "/v1/models") == [MODEL]
+    error = check_error(await post(loaded, path, peft="zorp"), 404, "peft")
+    assert error["code"] == "peft_not_found"
+    check_error(await post(loaded, path, model="zorp"), 404, "model")
+    assert app.engine.requests == []
+    await load(loaded)
+    await ask(loaded, path, peft="zorp")
+    assert [request.adapter for request in app.engine.requests] == [list(app.engine.adapters)[-1]]
 
 
 @PATHS

@@ -1,5 +1,6 @@
 """Images in chat requests, through the application."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -8,18 +9,20 @@ import pytest
 
 from octavo.core.images import Image
 from octavo.core.limits import Limits
+from octavo.engine.base import EngineHealth, EngineState
 from octavo.engine.specs import ScriptedSpec
+from octavo.errors import EngineUnavailable
 from support.canary import Canary, canary
 from support.pictures import data_url, image_part, image_tokens, plain, text_part
 
-from .server import MODEL, App, WatchedEngine, build, scripted
+from .server import MODEL, App, WatchedEngine, build, listening, scripted
 
 RED, BLUE = plain("red"), plain("blue", "JPEG")
 RED_URL, BLUE_URL = data_url(RED), data_url(BLUE, "image/jpeg")
 
 
-def seeing(*image_hosts: str, limits: Limits | None = None, is_strict: bool = False) -> App:
-    engine = WatchedEngine(ScriptedSpec(text="A square."))
+def seeing(*image_hosts: str, limits: Limits | None = None, is_strict: bool = False, **spec: int | float) -> App:
+    engine = WatchedEngine(ScriptedSpec(text="A square.", **spec))
     engine.has_vision = True
     return build(engine, limits=limits, is_strict=is_strict, image_hosts=image_hosts)
 
@@ -65,6 +68,70 @@ async def test_the_engine_holds_an_image_once_that_is_shown_twice() -> None:
     await ask(app, image_part(RED_URL), image_part(RED_URL), n=2)
     assert app.engine.images == [Image.of(RED)]
     assert [len(request.images) for request in app.engine.requests] == [2, 2]
+
+
+@pytest.mark.parametrize("fields", [{}, {"stream": True}, {"n": 2}], ids=str)
+async def test_each_image_is_sent_to_the_engine_once_and_taken_back_behind_the_answer(fields: dict[str, Any]) -> None:
+    app = seeing()
+    assert (await ask(app, image_part(RED_URL), image_part(BLUE_URL), **fields)).status_code == 200
+    assert app.engine.images == [Image.of(RED), Image.of(BLUE)]
+    assert app.engine.held_images == {}
+
+
+@pytest.mark.parametrize("is_streamed", [False, True])
+async def test_the_engine_holds_an_image_until_the_answer_is_over(is_streamed: bool) -> None:
+    app = seeing(hang_at=1)
+    async with listening(app) as client:
+        body = {"model": MODEL, "messages": [{"role": "user", "content": [image_part(RED_URL)]}], "stream": is_streamed}
+        request = asyncio.create_task(client.post("/v1/chat/completions", json=body))
+        await app.engine.started.wait()
+        assert app.engine.held_images == {Image.of(RED).digest: Image.of(RED)}
+        request.cancel()
+        await app.engine.ended.wait()
+    assert app.engine.images == [Image.of(RED)]
+    assert app.engine.held_images == {}
+
+
+async def test_an_image_is_taken_back_where_its_request_cannot_be_answered() -> None:
+    app = seeing()
+    app.engine.chat_template = "{{ raise_exception('no') }}"
+    assert (await ask(app, image_part(RED_URL))).status_code == 400
+    app.engine.chat_template = None
+    app.engine.refusal = EngineUnavailable("It restarts.")
+    assert (await ask(app, image_part(RED_URL), stream=True)).status_code == 503
+    assert app.engine.images == [Image.of(RED), Image.of(RED)]
+    assert app.engine.held_images == {}
+
+
+async def test_nothing_is_fetched_for_a_request_that_the_full_queue_refuses(bird: Canary) -> None:
+    app = seeing(bird.place)
+    app.engine.health_now = EngineHealth(EngineState.READY, num_waiting=1000)
+    for url in (bird.serve("/", RED), "data:image/png;base64,%%%"):
+        response = await ask(app, image_part(url))
+        assert (response.status_code, response.json()["code"]) == (503, "overloaded")
+        assert int(response.headers["retry-after"]) > 0
+    assert bird.num_hits == 0
+    assert app.engine.images == []
+
+
+async def test_the_images_of_only_so_many_requests_are_got_at_a_time(bird: Canary) -> None:
+    app = seeing(bird.place, limits=Limits(max_queue_per_slot=2), num_slots=1)
+    may_answer, is_asked = asyncio.Event(), asyncio.Event()
+
+    async def wait(writer: asyncio.StreamWriter) -> None:
+        if bird.num_hits == 2:
+            is_asked.set()
+        await may_answer.wait()
+        await bird.send(writer, b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % len(RED) + RED)
+
+    bird.answers["/"] = wait
+    requests = [asyncio.create_task(ask(app, image_part(bird.url()))) for _ in range(2)]
+    await is_asked.wait()
+    assert (await ask(app, image_part(RED_URL))).status_code == 503
+    assert (await ask(app, text_part("x"))).status_code == 200
+    may_answer.set()
+    assert [response.status_code for response in await asyncio.gather(*requests)] == [200, 200]
+    assert (await ask(app, image_part(RED_URL))).status_code == 200
 
 
 @pytest.mark.parametrize("role", ["system", "developer", "user", "assistant", "tool", "function"])

@@ -1,5 +1,6 @@
 """Adapters with which a server is started."""
 
+import os
 import signal
 import socket
 from pathlib import Path
@@ -7,14 +8,15 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry
 
-from octavo.cli.first_adapters import FirstAdapters
+from octavo.cli.first_adapters import FirstAdapters, operators_adapters
 from octavo.cli.wiring import clients_adapters
 from octavo.config import Settings
 from octavo.core.adapters import Adapter
+from octavo.core.limits import Limits
 from octavo.engine.scripted import ScriptedEngine
 from octavo.engine.specs import ScriptedSpec
-from octavo.errors import AdapterRefused, ConfigError, EngineUnavailable, ModelLoadError
-from octavo.service import ModelRegistry, ServedModel
+from octavo.errors import AdapterRefused, ConfigError, EngineError, EngineUnavailable, ModelLoadError
+from octavo.service import AdapterLoader, ModelRegistry, ServedModel
 from octavo.telemetry.metrics import Metrics
 from support.processes import eventually, run_octavo, serving
 
@@ -22,17 +24,20 @@ READY = "Ctrl-C stops the server"
 
 
 class PickyEngine(ScriptedEngine):
-    """Refuses adapters with a word in their key."""
+    """Refuses adapters with a word in their key, and fails over those with another."""
 
     async def load_adapter(self, adapter: Adapter) -> None:
         if "broken" in adapter.key:
             raise AdapterRefused("It is not for this model.")
+        if "failing" in adapter.key:
+            raise EngineError("The engine failed.")
 
 
-def world(*given: str) -> tuple[ModelRegistry, FirstAdapters]:
+def world(*given: str, max_adapters: int = 3) -> tuple[ModelRegistry, FirstAdapters]:
     base = ServedModel("m", PickyEngine(ScriptedSpec()), created=0)
-    models = ModelRegistry([base])
-    return models, FirstAdapters(given, base, models, Metrics(CollectorRegistry()))
+    models = ModelRegistry([base], Limits(max_adapters=max_adapters))
+    loader = AdapterLoader(models, Metrics(CollectorRegistry()), operators_adapters(max_size=100))
+    return models, FirstAdapters(Settings(adapter=given).adapters, base, models, loader)
 
 
 @pytest.fixture
@@ -67,6 +72,24 @@ async def test_one_that_the_engine_refuses_ends_the_start(file: Path) -> None:
     _, first = world(f"zorp={file}", f"broken={file}", f"later={file}")
     with pytest.raises(ModelLoadError, match=r"^--adapter 'broken': It is not for this model\.$"):
         await first.load()
+
+
+async def test_an_engine_that_fails_over_one_ends_the_start(file: Path) -> None:
+    _, first = world(f"failing={file}")
+    with pytest.raises(ModelLoadError, match=r"^--adapter 'failing': The engine failed\.$"):
+        await first.load()
+
+
+async def test_one_that_is_too_large_ends_the_start(file: Path) -> None:
+    os.truncate(file, 101)
+    _, first = world(f"zorp={file}")
+    with pytest.raises(ModelLoadError, match=r"^--adapter 'zorp': The adapter's file has 101 bytes; "):
+        await first.load()
+
+
+def test_more_than_there_may_be_are_an_error_before_the_model_is_ready(file: Path) -> None:
+    with pytest.raises(ConfigError, match=r"^--adapter 'c': This server has at most 2 adapters at a time\.$"):
+        world(*(f"{id}={file}" for id in "abc"), max_adapters=2)
 
 
 @pytest.mark.parametrize(

@@ -129,8 +129,8 @@ async def served(
     engine = Listener(batching)
     service = GenerationService(metrics, limits, **service_options)
     base = ServedModel(name, engine, created=1_700_000_000)
-    models = ModelRegistry([base])
-    loader = AdapterLoader(models, metrics, AdapterFiles(Path, hub=None))
+    models = ModelRegistry([base], limits)
+    loader = AdapterLoader(models, metrics, AdapterFiles(Path, hub=None, max_size=2**20))
     app = create_app(
         models=models,
         adapters=loader,

@@ -308,6 +308,15 @@ def test_a_jpeg_that_goes_over_its_pixels_again_and_again_is_refused() -> None:
         checked_image(data[:-2] + scan * 300 + data[-2:], is_coarse=False, max_size=10**6, max_pixels=10**6)
 
 
+@pytest.mark.parametrize("size", [(1, 200), (200, 1), (400, 2)])
+def test_a_picture_of_extreme_shape_is_refused(size: tuple[int, int]) -> None:
+    data = plain("red", "PNG", size)
+    assert checked_image(data, is_coarse=False, max_size=10**6, max_pixels=10**6) == Image.of(data)
+    longer = plain("red", "PNG", (size[0] + (size[0] > 1), size[1] + (size[0] == 1)))
+    with pytest.raises(ImageRefused, match="a side may be at most 200 times the other"):
+        checked_image(longer, is_coarse=False, max_size=10**6, max_pixels=10**6)
+
+
 def test_a_picture_with_much_metadata_is_read() -> None:
     info = PngInfo()
     info.add_text("comment", "x" * 500_000, zip=True)

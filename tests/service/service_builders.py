@@ -34,6 +34,7 @@ class PuppetEngine:
     """Gives each request the chunks that the test sends, and remembers which requests were opened and closed.
 
     adapters: those that are loaded, by key. adapter_refusal: raised in place of loading one, which waits for may_load.
+    loads: set once one is to be loaded. most_loading: how many were at a time. lost_adapters: keys of those it lost.
     """
 
     def __init__(self, num_slots: int = 8) -> None:
@@ -44,6 +45,10 @@ class PuppetEngine:
         self.closed: list[str] = []
         self.adapters: dict[str, Adapter] = {}
         self.adapter_refusal: Exception | None = None
+        self.lost_adapters: frozenset[str] = frozenset()
+        self.most_loading = 0
+        self._num_loading = 0
+        self.loads = asyncio.Event()
         self.may_load = asyncio.Event()
         self.may_load.set()
         self._items: defaultdict[str, asyncio.Queue[TokenChunk | Exception | None]] = defaultdict(asyncio.Queue)
@@ -85,7 +90,12 @@ class PuppetEngine:
         return nullcontext()
 
     async def load_adapter(self, adapter: Adapter) -> None:
+        self._num_loading += 1
+        self.loads.set()
+        self.most_loading = max(self.most_loading, self._num_loading)
+        await asyncio.sleep(0)
         await self.may_load.wait()
+        self._num_loading -= 1
         if self.adapter_refusal is not None:
             raise self.adapter_refusal
         self.adapters[adapter.key] = adapter
@@ -94,7 +104,7 @@ class PuppetEngine:
         del self.adapters[key]
 
     def health(self) -> EngineHealth:
-        return EngineHealth(EngineState.READY, num_waiting=self.num_waiting)
+        return EngineHealth(EngineState.READY, num_waiting=self.num_waiting, lost_adapters=self.lost_adapters)
 
     async def close(self) -> None:
         self._items.clear()
@@ -147,13 +157,15 @@ async def abandon(*tasks: "asyncio.Task[list[TextEvent]]") -> None:
 class AdapterWorld:
     """A model that is served by a puppet engine, and what loads its adapters from the files of a folder."""
 
-    def __init__(self, folder: Path, *, engine: PuppetEngine | None = None) -> None:
+    def __init__(self, folder: Path, *, engine: PuppetEngine | None = None, limits: Limits | None = None) -> None:
+        limits = limits or Limits()
         self.engine = engine or PuppetEngine()
         self.base = ServedModel("m", self.engine, 0)
-        self.models = ModelRegistry([self.base])
+        self.models = ModelRegistry([self.base], limits)
         self.metrics = Metrics(CollectorRegistry())
-        self.service = GenerationService(self.metrics, Limits())
-        self.loader = AdapterLoader(self.models, self.metrics, AdapterFiles(AdapterFolder(folder).find, hub=None))
+        self.service = GenerationService(self.metrics, limits)
+        files = AdapterFiles(AdapterFolder(folder).find, hub=None, max_size=limits.max_adapter_size)
+        self.loader = AdapterLoader(self.models, self.metrics, files)
         (folder / "a.gguf").write_bytes(b"adapter")
         (folder / "b.gguf").write_bytes(b"another")
 

@@ -128,21 +128,28 @@ def test_a_folder_that_is_gone_has_no_files(tmp_path: Path) -> None:
 
 
 def test_a_digest_is_that_of_the_content_alone(folder: Path) -> None:
-    assert digest_of(folder / "a.gguf") == blake2b(b"GGUF", digest_size=16).hexdigest()
-    assert digest_of(folder / "a.gguf") == digest_of(folder / "below" / "b.gguf")
+    assert digest_of(folder / "a.gguf", 100) == blake2b(b"GGUF", digest_size=16).hexdigest()
+    assert digest_of(folder / "a.gguf", 100) == digest_of(folder / "below" / "b.gguf", 100)
     (folder / "a.gguf").write_bytes(b"GGUf")
-    assert digest_of(folder / "a.gguf") != digest_of(folder / "below" / "b.gguf")
+    assert digest_of(folder / "a.gguf", 100) != digest_of(folder / "below" / "b.gguf", 100)
 
 
 @pytest.mark.parametrize("name", ["outer-link.gguf", "inner-link.gguf", "pipe.gguf", "below", "missing.gguf"])
 def test_what_has_taken_the_place_of_a_file_is_not_read_nor_waited_for(folder: Path, name: str) -> None:
     with pytest.raises(AdapterRefused, match=r"^The adapter's file cannot be read\.$"):
-        digest_of(folder / name)
+        digest_of(folder / name, 100)
 
 
 async def test_without_a_folder_and_without_downloads_nothing_is_loaded() -> None:
-    files = AdapterFiles(no_folder, hub=None)
+    files = AdapterFiles(no_folder, hub=None, max_size=100)
     with pytest.raises(AdapterRefused, match="started without --adapter-dir"):
         await files.file("a.gguf")
     with pytest.raises(AdapterRefused, match="started without --allow-adapter-downloads"):
         await files.file("hf:owner/repository")
+
+
+def test_a_file_is_not_read_where_it_is_too_large(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert digest_of(folder / "a.gguf", 4)
+    monkeypatch.setattr("octavo.core.adapters.digest_of", lambda _: pytest.fail("read"))
+    with pytest.raises(AdapterRefused, match=r"^The adapter's file has 4 bytes; this server takes at most 3\.$"):
+        digest_of(folder / "a.gguf", 3)

@@ -3,21 +3,25 @@
 import json
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
-from huggingface_hub import constants
+from huggingface_hub import HfApi, constants
 
 from octavo.errors import AdapterRefused
 from octavo.service import AdapterFiles, AdapterHub, no_folder
 
 FILES = {
     "owner/one": {"zorp.gguf": b"adapter", "README.md": b"text"},
+    "owner/large": {"large.gguf": b"too long"},
     "owner/two": {"a.gguf": b"first", "deep/b.gguf": b"second"},
     "owner/none": {"model.safetensors": b"x"},
 }
 COMMIT = "0" * 40
+MAX_SIZE = 7
 
 
 class FakeHub(BaseHTTPRequestHandler):
@@ -100,7 +104,7 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[AdapterHub]
     ],
 )
 async def test_a_file_of_a_repository_is_downloaded(hub: AdapterHub, reference: str, content: bytes) -> None:
-    file = await AdapterFiles(no_folder, hub).file(reference)
+    file = await AdapterFiles(no_folder, hub, MAX_SIZE).file(reference)
     assert file.read_bytes() == content
     assert not file.is_symlink()
 
@@ -113,13 +117,14 @@ async def test_a_file_of_a_repository_is_downloaded(hub: AdapterHub, reference: 
         ("hf:owner/one:other.gguf", "The repository 'owner/one' has no file 'other.gguf'."),
         ("hf:owner/nothing", "Hugging Face has no repository 'owner/nothing' that this server may read."),
         ("hf:owner/nothing:a.gguf", "Hugging Face has no repository 'owner/nothing' that this server may read."),
+        ("hf:owner/large", "The adapter's file has 8 bytes; this server takes at most 7."),
         ("hf:owner/gated", "only to those who asked for it, and not to this server."),
         ("hf:owner/broken", "The adapter of 'owner/broken' could not be downloaded; the server's log says why."),
     ],
 )
 async def test_what_cannot_be_had_is_refused_with_its_reason(hub: AdapterHub, reference: str, message: str) -> None:
     with pytest.raises(AdapterRefused) as refusal:
-        await hub.download(reference)
+        await hub.download(reference, MAX_SIZE)
     assert refusal.value.message.endswith(message)
     assert refusal.value.param == "path"
 
@@ -134,11 +139,40 @@ async def test_what_cannot_be_had_is_refused_with_its_reason(hub: AdapterHub, re
 )
 async def test_what_is_no_reference_is_refused_before_anything_is_asked_for(reference: str) -> None:
     with pytest.raises(AdapterRefused, match=r"^A reference to Hugging Face is hf:owner/repository or "):
-        await AdapterHub("http://127.0.0.1:1").download(reference)
+        await AdapterHub("http://127.0.0.1:1").download(reference, MAX_SIZE)
 
 
 async def test_a_service_that_is_out_of_reach_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
     monkeypatch.setattr("time.sleep", lambda _: None)  # between the library's own attempts
     with pytest.raises(AdapterRefused, match="could not be downloaded"):
-        await AdapterHub("http://127.0.0.1:1").download("hf:owner/one:zorp.gguf")
+        await AdapterHub("http://127.0.0.1:1").download("hf:owner/one:zorp.gguf", MAX_SIZE)
+
+
+def cached(folder: Path) -> list[Path]:
+    return [*folder.rglob("*.gguf")]
+
+
+async def test_nothing_is_downloaded_of_a_file_that_is_too_large_or_of_unknown_size(
+    hub: AdapterHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(AdapterRefused):
+        await hub.download("hf:owner/large:large.gguf", MAX_SIZE)
+    sized = HfApi.hf_hub_download
+
+    def unsized(*given: Any, **options: Any) -> Any:
+        return replace(sized(*given, **options), file_size=None)
+
+    monkeypatch.setattr(HfApi, "hf_hub_download", unsized)
+    with pytest.raises(AdapterRefused, match="size of the adapter's file is not known"):
+        await hub.download("hf:owner/one:zorp.gguf", MAX_SIZE)
+    assert cached(tmp_path) == []
+
+
+async def test_what_was_downloaded_is_there_when_the_service_is_out_of_reach(
+    hub: AdapterHub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = await hub.download("hf:owner/one:zorp.gguf", MAX_SIZE)
+    assert await AdapterHub("http://127.0.0.1:1").download("hf:owner/one:zorp.gguf", MAX_SIZE) == file
+    with pytest.raises(AdapterRefused, match="has 7 bytes"):
+        await AdapterHub("http://127.0.0.1:1").download("hf:owner/one:zorp.gguf", MAX_SIZE - 1)

@@ -1,6 +1,7 @@
 """Adapters that come and go while requests run."""
 
 import asyncio
+import gc
 import logging
 from dataclasses import replace
 from pathlib import Path
@@ -12,9 +13,10 @@ from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 from service_builders import AdapterWorld, PuppetEngine, abandon, job_of, start, turns
 
+from octavo.core.limits import Limits
 from octavo.core.output import FinishReason
 from octavo.errors import AdapterNotFound, AdapterRefused, EngineError, EngineUnavailable, ModelNotFound, Overloaded
-from octavo.service import ServedModel
+from octavo.service import AdapterFiles, AdapterFolder, ServedModel
 
 LENGTH = FinishReason.LENGTH
 
@@ -338,3 +340,81 @@ async def test_a_hundred_adapters_come_and_go_and_leave_nothing(world: AdapterWo
     assert world.models.awaited == []
     assert len(world.metrics.render()) < size + 500
     assert_nothing_is_left(world)
+
+
+async def test_adapters_are_tried_one_at_a_time_by_whatever_loader(world: AdapterWorld, tmp_path: Path) -> None:
+    other = world.loader.over(AdapterFiles(AdapterFolder(tmp_path).find, hub=None, max_size=100))
+    await asyncio.gather(
+        *(loader.load(world.order(f"{loader is other}-{i}")) for loader in (world.loader, other) for i in range(5))
+    )
+    assert len(world.models.adapters) == 10
+    assert world.engine.most_loading == 1
+
+
+async def test_there_are_at_most_so_many_adapters_those_that_come_and_go_included(tmp_path: Path) -> None:
+    world = AdapterWorld(tmp_path, limits=Limits(max_adapters=2))
+    running = await world.start(await world.load("zorp"), "r")
+    world.engine.may_load.clear()
+    loading = asyncio.create_task(world.load("second"))
+    await turns(3)
+    unloading = asyncio.create_task(world.loader.unload("zorp"))
+    await turns(3)
+    with pytest.raises(AdapterRefused, match=r"^This server has at most 2 adapters at a time\.$"):
+        await world.load("third")
+    await abandon(running)
+    await unloading
+    world.engine.may_load.set()
+    await loading
+    await world.load("third")
+
+
+async def test_a_file_that_is_too_large_is_refused(tmp_path: Path) -> None:
+    world = AdapterWorld(tmp_path, limits=Limits(max_adapter_size=6))
+    with pytest.raises(AdapterRefused, match="has 7 bytes; this server takes at most 6"):
+        await world.load("zorp")
+    assert_nothing_is_left(world)
+
+
+async def test_an_adapter_that_the_engine_has_lost_is_not_found_and_can_be_loaded_again(tmp_path: Path) -> None:
+    world = AdapterWorld(tmp_path, limits=Limits(max_adapters=2))
+    lost, kept = [await world.load(id) for id in ("zorp", "kept")]
+    world.engine.lost_adapters = frozenset({lost.adapter_key})
+    assert world.models.adapters == (kept,)
+    for ask in (lambda: world.models.get("zorp"), lambda: world.models.get("m:zorp")):
+        with pytest.raises(ModelNotFound, match=r"Served: m, kept\.$"):
+            ask()
+    with pytest.raises(AdapterNotFound, match=r"There are: kept\.$"):
+        world.models.get("m", "zorp")
+    with pytest.raises(AdapterNotFound, match=r"There are: kept\.$"):
+        await world.loader.unload("zorp")
+    again = await world.load("zorp")
+    assert world.models.get("m", "zorp") is again
+    await world.loader.unload("zorp")
+
+
+async def test_a_request_finds_its_adapter_lost_only_as_it_begins(world: AdapterWorld) -> None:
+    zorp = await world.load("zorp")
+    world.engine.lost_adapters = frozenset({zorp.adapter_key})
+    with pytest.raises(AdapterNotFound, match="was lost when the engine was restarted") as error:
+        await (await world.start(zorp, "r"))
+    assert error.value.param == "peft"
+    assert world.engine.opened == []
+
+
+@pytest.mark.parametrize("refused", [None, AdapterRefused("no"), RuntimeError("a fault")])
+async def test_what_came_of_a_load_is_counted_and_no_riddle_when_nobody_waits_for_it_any_more(
+    world: AdapterWorld, refused: Exception | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.engine.may_load.clear()
+    world.engine.adapter_refusal = refused
+    loading = asyncio.create_task(world.load("zorp"))
+    await world.engine.loads.wait()
+    await abandon(loading)  # type: ignore[arg-type]
+    world.engine.may_load.set()
+    await turns(10)
+    del loading
+    gc.collect()
+    assert "never retrieved" not in caplog.text
+    counted = samples(world)
+    assert counted.get(("octavo_adapter_loads_total", ("m", "loaded")), 0) == (refused is None)
+    assert counted.get(("octavo_adapter_loads_total", ("m", "refused")), 0) == isinstance(refused, AdapterRefused)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import defaultdict
+from contextlib import ExitStack
 from dataclasses import replace
 
 import pytest
@@ -137,6 +138,22 @@ async def test_a_job_is_refused_when_the_engine_has_a_full_queue(service: Genera
     assert engine.opened == []
     assert refusal.value.retry_after == 2
     assert "4" in refusal.value.message
+
+
+async def test_only_so_many_requests_are_prepared_at_a_time(service: GenerationService) -> None:
+    engine = PuppetEngine(num_slots=2)
+    model = job_of(engine).model
+    with ExitStack() as preparing:
+        for _ in range(4):
+            preparing.enter_context(service.preparing(model))
+        with pytest.raises(Overloaded, match="4 requests"), service.preparing(model):
+            pass
+    engine.num_waiting = 3
+    with service.preparing(model):
+        pass
+    engine.num_waiting = 4
+    with pytest.raises(Overloaded, match="4 sequences wait"), service.preparing(model):
+        pass
 
 
 async def test_a_job_is_admitted_while_the_queue_has_a_place(service: GenerationService) -> None:

@@ -57,6 +57,13 @@ def test_what_could_be_read_in_two_ways_is_no_url(text: str) -> None:
         HttpUrl.parse(text)
 
 
+@pytest.mark.parametrize("text", ["https://example.com/\ud800", "https://example.com/?\udfff", "https://\ud800.com/"])
+def test_half_a_surrogate_pair_is_told(text: str) -> None:
+    with pytest.raises(ValueError, match=r"^(is|has) ") as error:
+        HttpUrl.parse(text)
+    assert "codec" not in str(error.value)
+
+
 @given(st.text() | st.text().map("https://{}".format) | st.text(alphabet="htps:/.@[]%\\?#a0-").map("http://{}".format))
 def test_a_url_written_out_is_the_same_url(text: str) -> None:
     try:

@@ -2,15 +2,17 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack
 from ipaddress import ip_address
 from itertools import count
 
+import httpcore
 import pytest
 
-from octavo.errors import ImageRefused, ImageUrlRefused
-from octavo.service.checked_network import Resolve, resolve
+from octavo.errors import ImageRefused, ImageUrlRefused, Overloaded
 from octavo.service.image_fetcher import MAX_REDIRECTS, ImageFetcher
 from octavo.service.image_hosts import ImageHosts
+from octavo.service.name_lookup import Resolve
 from octavo.service.public_address import Address
 from support.canary import CERTIFICATE, Canary, canary, own_certificate
 
@@ -23,7 +25,7 @@ async def bird() -> AsyncIterator[Canary]:
         yield bird
 
 
-def fetcher(*hosts: str, max_size: int = 1000, max_time: float = 20.0, resolve: Resolve = resolve) -> ImageFetcher:
+def fetcher(*hosts: str, max_size: int = 1000, max_time: float = 20.0, resolve: Resolve | None = None) -> ImageFetcher:
     return ImageFetcher(ImageHosts(hosts), max_size=max_size, max_time=max_time, resolve=resolve)
 
 
@@ -299,7 +301,7 @@ async def test_a_certificate_must_be_for_the_host_that_the_url_names(host: str, 
     async with canary(own_certificate()) as bird:
         bird.serve("/", DATA)
         source = fetcher(f"{host}:{bird.port}")
-        source._tls.load_verify_locations(CERTIFICATE)
+        (await source._trust()).load_verify_locations(CERTIFICATE)
         fetch = source.fetch(f"https://{host}:{bird.port}/")
         if is_its_own:
             assert await fetch == DATA
@@ -323,23 +325,85 @@ async def test_a_cookie_is_not_brought_to_the_next_server(bird: Canary) -> None:
     assert "cookie" not in bird.heads[1].lower()
 
 
-async def test_only_so_many_files_are_fetched_at_a_time(bird: Canary) -> None:
-    may_answer, sixteen = asyncio.Event(), asyncio.Event()
-    num_open = 0
+class Waiting:
+    """Answers of a server that come once they may."""
 
-    async def wait(writer: asyncio.StreamWriter) -> None:
-        nonlocal num_open
-        num_open += 1
-        if num_open == 16:
-            sixteen.set()
-        await may_answer.wait()
+    def __init__(self, bird: Canary) -> None:
+        self._bird = bird
+        self.num_open = 0
+        self.may_answer = asyncio.Event()
+        self._arrival = asyncio.Event()
+        bird.answers["/"] = self._wait
+
+    async def _wait(self, writer: asyncio.StreamWriter) -> None:
+        self.num_open += 1
+        self._arrival.set()
+        await self.may_answer.wait()
+        await self._bird.send(writer, b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")
+
+    async def until_open(self, number: int) -> None:
+        while self.num_open < number:
+            self._arrival.clear()
+            await asyncio.wait_for(self._arrival.wait(), 20)
+        await asyncio.sleep(0.05)  # for one too many
+
+
+async def test_only_so_many_files_are_fetched_at_a_time(bird: Canary) -> None:
+    answers = Waiting(bird)
+    places = [f"127.0.0.{number}:{bird.port}" for number in range(1, 9)]
+    source = fetcher(*places)
+    fetches = [asyncio.create_task(source.fetch(f"http://{place}/")) for place in places for _ in range(5)]
+    await answers.until_open(16)
+    assert answers.num_open == 16
+    answers.may_answer.set()
+    assert await asyncio.gather(*fetches) == [b""] * 40
+
+
+async def test_a_host_that_never_answers_does_not_hold_up_the_others(bird: Canary) -> None:
+    answers = Waiting(bird)
+    async with canary() as other:
+        source = fetcher(bird.place, f"localhost:{other.port}")
+        fetches = [asyncio.create_task(source.fetch(bird.url())) for _ in range(40)]
+        await answers.until_open(4)
+        assert answers.num_open == 4
+        other.serve("/", DATA)
+        assert await source.fetch(f"http://localhost:{other.port}/") == DATA
+        answers.may_answer.set()
+        assert await asyncio.gather(*fetches) == [b""] * 40
+
+
+async def test_a_turn_that_does_not_come_is_the_server_s_load_and_not_the_image_s_fault(bird: Canary) -> None:
+    answers = Waiting(bird)
+    source = fetcher(bird.place, max_time=0.3)
+    fetches = [asyncio.create_task(source.fetch(bird.url())) for _ in range(4)]
+    await answers.until_open(4)
+    turns = source._turns
+    async with AsyncExitStack() as taken:  # by fetches that just came
+        for fetch in fetches:
+            with pytest.raises(ImageUrlRefused, match=r"within 0\.3 seconds"):
+                await fetch
+        for _ in range(4):
+            await taken.enter_async_context(turns.turn("127.0.0.1"))
+        with pytest.raises(Overloaded, match="try again later"):
+            await source.fetch(bird.url())
+    answers.may_answer.set()
+    assert await source.fetch(bird.url()) == b""
+
+
+async def test_waiting_for_a_turn_takes_no_time_from_the_fetch(bird: Canary) -> None:
+    async def slow(writer: asyncio.StreamWriter) -> None:
+        await asyncio.sleep(0.6)
         await bird.send(writer, b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")
 
-    bird.answers["/"] = wait
-    source = fetcher(bird.place)
-    fetches = [asyncio.create_task(source.fetch(bird.url())) for _ in range(40)]
-    await asyncio.wait_for(sixteen.wait(), 20)
-    await asyncio.sleep(0.05)
-    assert num_open == 16
-    may_answer.set()
-    assert await asyncio.gather(*fetches) == [b""] * 40
+    bird.answers["/"] = slow
+    source = fetcher(bird.place, max_time=1.0)
+    assert await asyncio.gather(*(source.fetch(bird.url()) for _ in range(8))) == [b""] * 8
+
+
+@pytest.mark.parametrize("error", [httpcore.ConnectTimeout, httpcore.ReadTimeout, httpcore.WriteTimeout])
+async def test_every_time_out_is_told_as_one(error: type[Exception], bird: Canary) -> None:
+    async def fail(host: str, port: int) -> Sequence[Address]:
+        raise error
+
+    with pytest.raises(ImageUrlRefused, match="within 20 seconds"):
+        await fetcher(bird.place, resolve=fail).fetch(bird.url())

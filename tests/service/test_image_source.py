@@ -177,3 +177,10 @@ def test_a_data_url_is_measured_before_it_is_decoded() -> None:
     assert data_of("data:image/png;base64," + b64encode(bytes(100)).decode(), max_size=100) == bytes(100)
     with pytest.raises(ImageRefused, match="at most 100 bytes"):
         data_of("data:image/png;base64," + "%" * 140, max_size=100)
+
+
+@pytest.mark.parametrize("filling", [" ", "\n", "A", "é"])
+def test_a_text_much_longer_than_the_limit_s_is_refused_whatever_it_is(filling: str) -> None:
+    with pytest.raises(ImageRefused, match="at most 100 bytes"):
+        data_of("data:image/png;base64,QUJD" + filling * 1000, max_size=100)
+    assert data_of("data:image/png;base64,QUJD" + " \t\r\n\f\v" * 20, max_size=100) == b"ABC"

@@ -4,6 +4,7 @@ import logging
 
 import pytest
 
+from octavo.core.limits import Limits
 from octavo.core.messages import Message, Role
 from octavo.engine.base import EngineInfo
 from octavo.engine.scripted import ScriptedEngine
@@ -32,14 +33,14 @@ def served(name: str) -> ServedModel:
 
 def test_a_model_is_found_by_its_name_and_models_keep_their_order() -> None:
     models = [served("b"), served("a")]
-    registry = ModelRegistry(models)
+    registry = ModelRegistry(models, Limits())
     assert registry.get("a") is models[1]
     assert list(registry) == models
 
 
 def test_an_unknown_name_is_refused_with_the_names_that_exist() -> None:
     with pytest.raises(ModelNotFound) as refusal:
-        ModelRegistry([served("b"), served("a")]).get("c")
+        ModelRegistry([served("b"), served("a")], Limits()).get("c")
     assert refusal.value.message == "The model 'c' is not served here. Served: b, a."
     assert refusal.value.param == "model"
 

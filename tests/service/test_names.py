@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from service_builders import PuppetEngine
 
 from octavo.core.adapters import Adapter
+from octavo.core.limits import Limits
 from octavo.errors import AdapterNotFound, AdapterRefused, EngineUnavailable, InvalidRequest, ModelNotFound
 from octavo.service import ModelRegistry, ServedAdapter, ServedModel
 from octavo.service.names import is_adapter_id
@@ -14,7 +15,7 @@ from octavo.service.registry import Reservation
 
 def registry_of(adapters: dict[str, tuple[str, ...]]) -> ModelRegistry:
     """Models with the ids of their adapters."""
-    registry = ModelRegistry([ServedModel(id, PuppetEngine(), created=1) for id in adapters])
+    registry = ModelRegistry([ServedModel(id, PuppetEngine(), created=1) for id in adapters], Limits())
     for model in registry:
         for id in adapters[model.id]:
             registry.reserve(id, Reservation.LOADING)

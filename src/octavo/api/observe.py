@@ -8,6 +8,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from octavo.api.errors import error_response, internal_error
+from octavo.api.holds import holds_of
 from octavo.api.record import RequestRecord, start_record
 from octavo.telemetry import log_request
 from octavo.telemetry.metrics import Metrics
@@ -42,7 +43,8 @@ class Observe:
     async def _answer(self, record: RequestRecord, scope: Scope, receive: Receive, send: Send) -> None:
         send_tagged = _tagging(record, send)
         try:
-            await self._app(scope, receive, send_tagged)
+            with holds_of(scope):
+                await self._app(scope, receive, send_tagged)
         except ClientDisconnect:
             record.status = _CLIENT_CLOSED
         except Exception:

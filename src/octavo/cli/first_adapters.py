@@ -4,24 +4,25 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from octavo.config import flag_of
-from octavo.errors import AdapterRefused, ConfigError, EngineUnavailable, ModelLoadError
+from octavo.errors import AdapterRefused, ConfigError, EngineError, EngineUnavailable, ModelLoadError
 from octavo.service import AdapterFiles, AdapterHub, AdapterLoader, AdapterOrder, ModelRegistry, ServedModel
 from octavo.service.adapter_hub import HUB_PREFIX
 from octavo.service.names import is_adapter_id
 from octavo.service.registry import Reservation
-from octavo.telemetry.metrics import Metrics
 
 
 class FirstAdapters:
     """Keeps their names from the start, and loads them once the engine is ready; until then the server is not.
 
-    given: as ID=PATH each. The paths are the operator's own, so they may lead anywhere.
+    given: ids and paths. loader: of `operators_adapters`.
     """
 
-    def __init__(self, given: Sequence[str], base: ServedModel, models: ModelRegistry, metrics: Metrics) -> None:
+    def __init__(
+        self, given: Sequence[tuple[str, str]], base: ServedModel, models: ModelRegistry, loader: AdapterLoader
+    ) -> None:
         """Raises ConfigError."""
-        self._loader = AdapterLoader(models, metrics, AdapterFiles(Path, AdapterHub()))
-        self._orders = [_order(text, base) for text in given]
+        self._loader = loader
+        self._orders = [_order(id, reference, base) for id, reference in given]
         for order in self._orders:
             _keep_name(order.id, models)
 
@@ -30,12 +31,16 @@ class FirstAdapters:
         for order in self._orders:
             try:
                 await self._loader.load_awaited(order)
-            except (AdapterRefused, EngineUnavailable) as error:
+            except (AdapterRefused, EngineError, EngineUnavailable) as error:
                 raise ModelLoadError(f"{_label(order.id)}: {error.message}") from error
 
 
-def _order(text: str, base: ServedModel) -> AdapterOrder:
-    id, _, reference = text.partition("=")
+def operators_adapters(max_size: int) -> AdapterFiles:
+    """What the operator may load: paths may lead anywhere. max_size: bytes."""
+    return AdapterFiles(Path, AdapterHub(), max_size)
+
+
+def _order(id: str, reference: str, base: ServedModel) -> AdapterOrder:
     if not is_adapter_id(id):
         allowed = "a letter or digit, and then at most 199 letters, digits and ._:/@+-"
         raise ConfigError(f"{_label(id)}: an adapter's name is {allowed}.")

@@ -8,7 +8,7 @@ from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 
 from octavo.api.app import create_app
-from octavo.cli.first_adapters import FirstAdapters
+from octavo.cli.first_adapters import FirstAdapters, operators_adapters
 from octavo.config import Settings, flag_of
 from octavo.core.limits import Limits
 from octavo.engine.base import Engine
@@ -49,28 +49,33 @@ def build_parts(settings: Settings, file: Path | None, engine: Engine, content_f
         metrics, limits, content_filter=content_filter, request_timeout=settings.request_timeout
     )
     model = ServedModel(model_id, engine, int(time.time()), isolates_users=settings.isolate_users)
-    models = ModelRegistry([model])
+    models = ModelRegistry([model], limits)
+    loader = AdapterLoader(models, metrics, clients_adapters(settings))
     app = create_app(
         models=models,
-        adapters=AdapterLoader(models, metrics, clients_adapters(settings)),
+        adapters=loader,
         service=service,
         images=ImageSource(limits, metrics, image_hosts(settings)),
         metrics=metrics,
         limits=limits,
         is_strict=settings.strict,
     )
-    return Parts(model_id, service, FirstAdapters(settings.adapter, model, models, metrics), app)
+    first_adapters = FirstAdapters(
+        settings.adapters, model, models, loader.over(operators_adapters(limits.max_adapter_size))
+    )
+    return Parts(model_id, service, first_adapters, app)
 
 
 def clients_adapters(settings: Settings) -> AdapterFiles:
     """What clients may load. Raises ConfigError."""
     hub = AdapterHub() if settings.allow_adapter_downloads else None
+    max_size = int(settings.max_adapter_size)
     if settings.adapter_dir is None:
-        return AdapterFiles(no_folder, hub)
+        return AdapterFiles(no_folder, hub, max_size)
     folder = Path(settings.adapter_dir).expanduser().absolute()
     if not folder.is_dir():
         raise ConfigError(f"{flag_of('adapter_dir')} {settings.adapter_dir!r}: there is no such folder.")
-    return AdapterFiles(AdapterFolder(folder).find, hub)
+    return AdapterFiles(AdapterFolder(folder).find, hub, max_size)
 
 
 def image_hosts(settings: Settings) -> ImageHosts:
@@ -96,6 +101,8 @@ def limits_of(settings: Settings) -> Limits:
         max_image_size=int(settings.max_image_size),
         max_image_pixels=settings.max_image_pixels,
         max_fetch_time=settings.max_fetch_time,
+        max_adapters=settings.max_adapters,
+        max_adapter_size=int(settings.max_adapter_size),
         max_tools=settings.max_tools,
         max_tools_size=int(settings.max_tools_size),
         max_schema=int(settings.max_schema),

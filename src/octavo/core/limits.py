@@ -20,6 +20,8 @@ class Limits:
     max_image_size: int = 10 * 2**20
     max_image_pixels: int = 50_000_000
     max_fetch_time: float = 10.0
+    max_adapters: int = 32
+    max_adapter_size: int = 2 * 2**30
     max_tools: int = 128
     max_tools_size: int = 2**20
     max_schema: int = 64 * 2**10

@@ -17,6 +17,7 @@ from PIL.PngImagePlugin import PngImageFile
 from PIL.WebPImagePlugin import WebPImageFile
 
 from octavo.core.images import Image
+from octavo.core.webp import webp_size
 from octavo.errors import ImageRefused
 
 FORMATS = "PNG, JPEG, WebP, GIF and BMP"
@@ -52,6 +53,7 @@ _TURNS: Mapping[int, Pillow.Transpose] = MappingProxyType(
 _STRIP_PIXELS = 2**20
 
 # What Pillow says of odd metadata holds parts of it, and would be a line of the log each time that a client sends some.
+# Filters hold for the whole process: one set around each picture would be lost where two threads read pictures.
 warnings.filterwarnings("ignore", module=r"PIL\.")
 
 
@@ -69,6 +71,9 @@ def picture_size(data: bytes) -> tuple[int, int]:
 
     Raises ImageRefused for what is none of FORMATS or has no readable header.
     """
+    if _reader(data) is WebPImageFile:  # which starts its decoder as soon as it is opened
+        with _refusing():
+            return webp_size(data)
     return _opened(data).size
 
 
@@ -85,10 +90,15 @@ def decode_image(image: Image, *, coarse_side: int) -> PixelImage:
     return _upright(_opened(image.data))
 
 
-def _opened(data: bytes) -> ImageFile:
+def _reader(data: bytes) -> type[ImageFile]:
     reader = next((reader for start, reader in _READERS.items() if data.startswith(start)), None)
     if reader is None:
         raise ImageRefused(f"The image's format is not known; known are {FORMATS}.", param="messages")
+    return reader
+
+
+def _opened(data: bytes) -> ImageFile:
+    reader = _reader(data)
     if reader is JpegImageFile and data.count(_START_OF_SCAN) > _MAX_SCANS:
         raise ImageRefused(f"The image has more than {_MAX_SCANS} scans.", param="messages")
     with _refusing():

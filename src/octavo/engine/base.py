@@ -51,6 +51,7 @@ class EngineHealth:
     progress: of loading, 0..1. message: what a person should know, empty when all is well.
     num_running, num_waiting: sequences in slots and in the queue. batch_size: sequences in the last step.
     num_restarts: times the engine's process has been replaced.
+    lost_adapters: keys of those that could not be loaded again when it was; requests that name them fail.
     """
 
     state: EngineState
@@ -60,6 +61,7 @@ class EngineHealth:
     num_waiting: int = 0
     batch_size: int = 0
     num_restarts: int = 0
+    lost_adapters: frozenset[str] = frozenset()
 
 
 class TextTokenizer(Protocol):
@@ -118,9 +120,10 @@ class Engine(Protocol):
         ...
 
     async def load_adapter(self, adapter: Adapter) -> None:
-        """Requests may name the adapter from now on, also when the engine has been replaced.
+        """Requests may name the adapter from now on, also when the engine has been replaced, unless it is lost then.
 
-        Raises AdapterRefused where it is none for this model, and then nothing has changed; EngineUnavailable.
+        Raises AdapterRefused where it is none for this model, and then nothing has changed; EngineError and
+        EngineUnavailable.
         """
         ...
 

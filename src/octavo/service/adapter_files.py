@@ -10,6 +10,7 @@ from pathlib import Path
 from octavo.core import adapters
 from octavo.errors import AdapterRefused
 from octavo.service.adapter_hub import HUB_PREFIX, AdapterHub
+from octavo.service.adapter_size import check_size
 
 _OPEN_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 """Whatever has taken the place of a file that was looked at before: no link is followed, and no pipe waited for."""
@@ -20,10 +21,14 @@ PathFinder = Callable[[str], Path]
 
 @dataclass(frozen=True, slots=True)
 class AdapterFiles:
-    """The files that references may name. hub: None where nothing may be downloaded."""
+    """The files that references may name.
+
+    hub: None where nothing may be downloaded. max_size: bytes that a file may have.
+    """
 
     find: PathFinder
     hub: AdapterHub | None
+    max_size: int
 
     async def file(self, reference: str) -> Path:
         """The file that a path or hf:owner/repository[:file] names. Raises AdapterRefused."""
@@ -34,7 +39,7 @@ class AdapterFiles:
                 "This server loads no adapters from Hugging Face; it was started without --allow-adapter-downloads."
             )
             raise AdapterRefused(message, param="path")
-        return await self.hub.download(reference)
+        return await self.hub.download(reference, self.max_size)
 
 
 class AdapterFolder:
@@ -64,10 +69,11 @@ def no_folder(path: str) -> Path:
     raise AdapterRefused(message, param="path")
 
 
-def digest_of(file: Path) -> str:
-    """Of the file's content. Raises AdapterRefused where it cannot be read."""
+def digest_of(file: Path, max_size: int) -> str:
+    """Of the file's content. Raises AdapterRefused where it cannot be read, or has more than max_size bytes."""
     try:
         with open(file, "rb", opener=_open_at_once) as content:
+            check_size(os.fstat(content.fileno()).st_size, max_size)
             return adapters.digest_of(content)
     except OSError as error:
         raise AdapterRefused("The adapter's file cannot be read.", param="path") from error

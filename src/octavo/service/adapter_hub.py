@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Self
 
 from octavo.errors import AdapterRefused
+from octavo.service.adapter_size import check_size
 from octavo.service.daemon_thread import in_daemon_thread
 
 HUB_PREFIX = "hf:"
@@ -45,28 +46,29 @@ class AdapterHub:
         self._endpoint = endpoint
         self._turn = asyncio.Lock()
 
-    async def download(self, text: str) -> Path:
-        """The file of hf:owner/repository[:file]. Raises AdapterRefused."""
+    async def download(self, text: str, max_size: int) -> Path:
+        """The file of hf:owner/repository[:file]. Raises AdapterRefused, also where it has more than max_size bytes."""
         reference = HubReference.parse(text)
         async with self._turn:
             _log.info("an adapter of %s is fetched from Hugging Face", reference.repository)
-            return await in_daemon_thread(lambda: self._fetch(reference))
+            return await in_daemon_thread(lambda: self._fetch(reference, max_size))
 
-    def _fetch(self, reference: HubReference) -> Path:
+    def _fetch(self, reference: HubReference, max_size: int) -> Path:
         try:
-            return self._fetched(reference)
+            return self._fetched(reference, max_size)
         except AdapterRefused:
             raise
         except Exception as error:  # of whatever library brings the bytes
             raise AdapterRefused(_reason(reference, error), param="path") from error
 
-    def _fetched(self, reference: HubReference) -> Path:
+    def _fetched(self, reference: HubReference, max_size: int) -> Path:
         from huggingface_hub import HfApi  # most servers download nothing, and start sooner without it
         from huggingface_hub.utils.tqdm import disable_progress_bars
 
         disable_progress_bars()
         hub = HfApi(endpoint=self._endpoint)
         file = reference.file or _only_adapter(reference.repository, hub.list_repo_files(reference.repository))
+        check_size(hub.hf_hub_download(reference.repository, file, dry_run=True).file_size, max_size)
         return Path(hub.hf_hub_download(reference.repository, file)).resolve()
 
 

@@ -35,25 +35,30 @@ class AdapterOrder:
 class AdapterLoader:
     """Loads adapters from some files, serves them under their names, and frees them.
 
-    What is begun is finished, also when nobody waits for it any more.
+    What is begun is finished, also when nobody waits for it any more. They are read and tried one at a time: each trial
+    takes a process and memory of its own.
     """
 
     def __init__(self, models: ModelRegistry, metrics: Metrics, files: AdapterFiles) -> None:
         self._models = models
         self._metrics = metrics
         self._files = files
+        self._turn = asyncio.Lock()
         self._tasks: set[asyncio.Task[Any]] = set()
 
+    def over(self, files: AdapterFiles) -> "AdapterLoader":
+        """Another loader, from other files, that takes turns with this one."""
+        other = AdapterLoader(self._models, self._metrics, files)
+        other._turn = self._turn
+        return other
+
     async def load(self, order: AdapterOrder) -> ServedAdapter:
-        """Serve another adapter. Raises AdapterRefused and EngineUnavailable; then nothing has changed."""
-        with self._counted(order):
-            self._models.reserve(order.id, Reservation.LOADING)
-            return await self._finished(self._load(order))
+        """Serve another adapter. Raises AdapterRefused, EngineError and EngineUnavailable; then nothing has changed."""
+        return await self._finished(self._load(order))
 
     async def load_awaited(self, order: AdapterOrder) -> ServedAdapter:
         """As `load`, of an adapter whose name is already kept for it."""
-        with self._counted(order):
-            return await self._finished(self._load(order))
+        return await self._finished(self._load_reserved(order))
 
     async def unload(self, id: str) -> None:
         """Serve an adapter no more, from now on, and free it when the last request that uses it is over.
@@ -63,21 +68,31 @@ class AdapterLoader:
         await self._finished(self._unload(self._models.withdraw(id)))
 
     async def _load(self, order: AdapterOrder) -> ServedAdapter:
+        with self._counted_refusal(order):
+            self._models.reserve(order.id, Reservation.LOADING)
+        return await self._load_reserved(order)
+
+    async def _load_reserved(self, order: AdapterOrder) -> ServedAdapter:
         try:
-            adapter = await self._opened(order)
-            await order.base.engine.load_adapter(adapter)
+            with self._counted_refusal(order):
+                adapter = await self._tried(order)
         except BaseException:
             self._models.release(order.id)
             raise
+        self._metrics.count_adapter_load(order.base.id, is_loaded=True)
         served = ServedAdapter(order.id, order.base, adapter, created=int(time.time()))
         self._models.add(served)
         _log.info("adapter %s of model %s is loaded", order.id, order.base.id)
         return served
 
-    async def _opened(self, order: AdapterOrder) -> Adapter:
+    async def _tried(self, order: AdapterOrder) -> Adapter:
+        """The engine has it then."""
         file = await self._files.file(order.reference)
-        digest = await asyncio.to_thread(digest_of, file)
-        return Adapter(f"{order.id}#{secrets.token_hex(8)}", str(file), digest, order.scale)
+        async with self._turn:
+            digest = await asyncio.to_thread(digest_of, file, self._files.max_size)
+            adapter = Adapter(f"{order.id}#{secrets.token_hex(8)}", str(file), digest, order.scale)
+            await order.base.engine.load_adapter(adapter)
+        return adapter
 
     async def _unload(self, served: ServedAdapter) -> None:
         try:
@@ -92,14 +107,18 @@ class AdapterLoader:
     async def _finished(self, work: Coroutine[Any, Any, T]) -> T:
         task = asyncio.create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._forget)
         return await asyncio.shield(task)
 
+    def _forget(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _log.info("work on an adapter failed: %s", error)  # whoever still waits is told, too
+
     @contextmanager
-    def _counted(self, order: AdapterOrder) -> Iterator[None]:
+    def _counted_refusal(self, order: AdapterOrder) -> Iterator[None]:
         try:
             yield
         except AdapterRefused:
             self._metrics.count_adapter_load(order.base.id, is_loaded=False)
             raise
-        self._metrics.count_adapter_load(order.base.id, is_loaded=True)

@@ -19,6 +19,23 @@ class Admission:
     def __init__(self, limits: Limits) -> None:
         self._max_queue_per_slot = limits.max_queue_per_slot
         self._num_in_flight: Counter[str] = Counter()
+        self._num_preparing: Counter[str] = Counter()
+
+    @contextmanager
+    def preparing(self, model: ServedModel) -> Iterator[None]:
+        """As long as the block runs, a request is made ready whose parts take memory before it is a job.
+
+        There are at most as many of these at a time as may wait in the queue. Raises Overloaded, also where the queue
+        is full already, and EngineUnavailable.
+        """
+        base = model.base
+        self._refuse_if_full(base)
+        self._refuse_if_many_prepare(base)
+        self._num_preparing[base.id] += 1
+        try:
+            yield
+        finally:
+            self._num_preparing[base.id] -= 1
 
     @contextmanager
     def admit(self, model: ServedModel, num_choices: int) -> "Iterator[Ticket]":
@@ -31,8 +48,7 @@ class Admission:
             ticket.leave_all()
 
     def _refuse_if_full(self, model: ServedModel) -> None:
-        num_slots = model.info.num_slots
-        max_waiting = self._max_queue_per_slot * num_slots
+        num_slots, max_waiting = model.info.num_slots, self._max_waiting(model)
         # The engine's own count lags behind choices that were just handed to it, ours misses other users of the engine.
         num_waiting = max(model.engine.health().num_waiting, self._num_in_flight[model.id] - num_slots)
         if num_waiting >= max_waiting:
@@ -40,6 +56,16 @@ class Admission:
                 f"The queue of model {model.id!r} is full: {num_waiting} sequences wait, at most {max_waiting} may.",
                 retry_after=max(1, num_waiting // num_slots),  # a second for each time that all slots must change hands
             )
+
+    def _refuse_if_many_prepare(self, model: ServedModel) -> None:
+        max_preparing = self._max_waiting(model)
+        if self._num_preparing[model.id] >= max_preparing:
+            raise Overloaded(
+                f"The images of {max_preparing} requests to model {model.id!r} are being got; no more may be at a time."
+            )
+
+    def _max_waiting(self, model: ServedModel) -> int:
+        return self._max_queue_per_slot * model.info.num_slots
 
 
 class Ticket:

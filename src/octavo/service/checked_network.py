@@ -1,22 +1,12 @@
 """Connections to addresses that have been looked at."""
 
-import asyncio
-import socket
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from ipaddress import ip_address
+from collections.abc import Iterable
 
 import httpcore
 
 from octavo.errors import ImageUrlRefused
-from octavo.service.public_address import Address, is_public
-
-Resolve = Callable[[str, int], Awaitable[Sequence[Address]]]
-"""The addresses of a host. Raises OSError where it has none."""
-
-
-async def resolve(host: str, port: int) -> Sequence[Address]:
-    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return tuple(dict.fromkeys(ip_address(place[0]) for *_, place in found))
+from octavo.service.name_lookup import Resolve
+from octavo.service.public_address import is_public
 
 
 class CheckedNetwork(httpcore.AsyncNetworkBackend):

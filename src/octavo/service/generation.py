@@ -14,6 +14,7 @@ from octavo.service.deadline import Deadline, Deadlines
 from octavo.service.job import GenerationJob
 from octavo.service.merge import merge
 from octavo.service.meter import JobMeter
+from octavo.service.models import ServedModel
 from octavo.streaming import ChoiceStream, ContentFilter
 from octavo.telemetry.metrics import Metrics
 
@@ -45,6 +46,7 @@ class GenerationService:
         candidates have ended, best first.
         Closing the stream cancels the job: when `aclose` returns, every engine request of it is closed. The first
         error of a choice closes the others and is raised.
+        The engine must hold the images that the prompts show until the stream is closed: see `Engine.hold_images`.
         Raises Overloaded, and AdapterNotFound for an adapter that is just deleted, before the first event;
         EngineUnavailable and EngineError at any time.
         """
@@ -54,6 +56,13 @@ class GenerationService:
         if job.best_of == job.n:
             return candidates
         return best_of_each_prompt(candidates, n=job.n, best_of=job.best_of)
+
+    def preparing(self, model: ServedModel) -> AbstractContextManager[None]:
+        """The block in which the images of a request are got, which takes memory before there is a job.
+
+        Raises Overloaded and EngineUnavailable before it begins.
+        """
+        return self._admission.preparing(model)
 
     def cancel_all(self) -> None:
         """End every choice that runs, waits or is asked for from now on with its text so far, as cancelled."""
@@ -74,7 +83,6 @@ class GenerationService:
             self._admission.admit(job.model, len(job.choices)) as ticket,
             self._deadlines.deadline() as deadline,
             JobMeter(self._metrics, job) as meter,
-            job.model.engine.hold_images(job.images),
         ):
             yield _AdmittedJob(job.model.engine, self._content_filter, meter, ticket, deadline)
 

@@ -42,7 +42,7 @@ class HttpUrl:
         scheme = match["scheme"].lower()
         host, port = host_and_port(match["authority"])
         target = (match["path"] or "/") + (match["query"] or "")
-        return cls(scheme, normal_host(host), port or DEFAULT_PORTS[scheme], quote(target, safe=punctuation))
+        return cls(scheme, normal_host(host), port or DEFAULT_PORTS[scheme], _quoted(target))
 
     @property
     def authority(self) -> str:
@@ -52,3 +52,10 @@ class HttpUrl:
 
     def __str__(self) -> str:
         return f"{self.scheme}://{self.authority}{self.target}"
+
+
+def _quoted(target: str) -> str:
+    try:
+        return quote(target, safe=punctuation)
+    except UnicodeEncodeError:  # JSON can write such strings
+        raise ValueError("has half of a surrogate pair in it") from None

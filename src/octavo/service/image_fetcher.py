@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Mapping
-from functools import cached_property
 from ssl import SSLContext
 from urllib.parse import urljoin
 
@@ -10,13 +9,13 @@ import httpcore
 
 from octavo.errors import ImageUrlRefused
 from octavo.prompting import image_too_large
-from octavo.service.checked_network import CheckedNetwork, Resolve, resolve
+from octavo.service.checked_network import CheckedNetwork
+from octavo.service.fetch_turns import FetchTurns
 from octavo.service.http_url import HttpUrl
 from octavo.service.image_hosts import ImageHosts
+from octavo.service.name_lookup import NameLookup, Resolve
 
 MAX_REDIRECTS = 3
-MAX_FETCHES = 16
-"""At a time, for all requests together."""
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _HEADERS = (("Accept", "image/*"), ("Accept-Encoding", "identity"), ("User-Agent", "octavo"))
@@ -29,22 +28,30 @@ class ImageFetcher:
     environment names are not used, for they would connect to addresses that are not checked.
     """
 
-    def __init__(self, hosts: ImageHosts, *, max_size: int, max_time: float, resolve: Resolve = resolve) -> None:
-        """max_size: bytes of a file. max_time: seconds from the request for a file to its last byte."""
+    def __init__(self, hosts: ImageHosts, *, max_size: int, max_time: float, resolve: Resolve | None = None) -> None:
+        """max_size: bytes of a file.
+
+        max_time: seconds from the request for a file to its last byte, and before that for which to wait for a turn.
+        """
         self._hosts = hosts
         self._max_size = max_size
         self._max_time = max_time
-        self._resolve = resolve
-        self._turns = asyncio.Semaphore(MAX_FETCHES)
+        self._resolve = NameLookup() if resolve is None else resolve
+        self._turns = FetchTurns(max_wait=max_time)
+        self._tls: SSLContext | None = None
 
     async def fetch(self, url: str) -> bytes:
         """What is at a URL of http or https, by way of at most MAX_REDIRECTS redirects, to each of which the same rules
-        apply. Raises ImageRefused."""
+        apply. Raises ImageRefused, and Overloaded where its turn does not come."""
         place = self._allowed(url)
+        async with self._turns.turn(place.host):
+            return await self._in_time(place)
+
+    async def _in_time(self, place: HttpUrl) -> bytes:
         try:
-            async with asyncio.timeout(self._max_time), self._turns:
+            async with asyncio.timeout(self._max_time):
                 return await self._fetched(place)
-        except TimeoutError:
+        except (TimeoutError, httpcore.TimeoutException):
             raise _refused(f"The image was not there within {self._max_time:g} seconds.") from None
         except (httpcore.NetworkError, httpcore.ProtocolError, OSError) as error:
             raise _refused(f"The image cannot be fetched from {place.host}: the connection failed.") from error
@@ -71,7 +78,7 @@ class ImageFetcher:
         """The file, or the URL to which the server redirects, which may be relative."""
         any_address = self._hosts.allow_any_address(place.scheme, place.host, place.port)
         network = CheckedNetwork(self._resolve, takes_any_address=any_address)
-        tls = self._tls if place.scheme == "https" else None
+        tls = await self._trust() if place.scheme == "https" else None
         url = httpcore.URL(scheme=place.scheme, host=place.host, port=place.port, target=place.target)
         headers = [("Host", place.authority), *_HEADERS]
         async with (
@@ -98,9 +105,11 @@ class ImageFetcher:
                 raise image_too_large(self._max_size)
         return bytes(data)
 
-    @cached_property
-    def _tls(self) -> SSLContext:
-        return httpcore.default_ssl_context()  # takes as long as a small fetch, and most servers never need one
+    async def _trust(self) -> SSLContext:
+        """Read once and in a thread: it takes as long as a small fetch, and most servers never need one."""
+        if self._tls is None:
+            self._tls = await asyncio.to_thread(httpcore.default_ssl_context)
+        return self._tls
 
 
 def _refused(message: str) -> ImageUrlRefused:

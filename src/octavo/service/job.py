@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from hashlib import blake2b
 
-from octavo.core.images import Image
 from octavo.core.request import Choice
 from octavo.service.models import ServedModel
 
@@ -17,7 +16,6 @@ class GenerationJob:
     n: how many of a prompt's best_of candidates are given back. Where they are fewer, every choice's request asks for
         the log-probabilities of its output.
     user: the end user on whose behalf the client asks, where it says so.
-    images: those that the prompts show.
     """
 
     id: str
@@ -27,7 +25,6 @@ class GenerationJob:
     n: int
     best_of: int
     user: str | None = None
-    images: tuple[Image, ...] = ()
 
 
 def sample_seed(seed: int, prompt_index: int, sample_index: int) -> int:

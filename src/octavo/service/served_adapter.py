@@ -52,10 +52,20 @@ class ServedAdapter(ServedModel):
         """Requests that use it."""
         return self._leases.num_held
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether its file was gone, or another one, when the engine had to load it again. It never comes back."""
+        return self.adapter_key in self.engine.health().lost_adapters
+
     @contextmanager
     def in_use(self) -> Iterator[None]:
         if self._is_retired:
-            raise AdapterNotFound(f"The adapter {self.id!r} has just been deleted.")
+            raise AdapterNotFound(f"The adapter {self.id!r} has just been deleted.", param="peft")
+        if self.is_lost:
+            message = (
+                f"The adapter {self.id!r} was lost when the engine was restarted: its file is gone or has changed."
+            )
+            raise AdapterNotFound(message, param="peft")
         with self._leases.lease():
             yield
 

@@ -1,7 +1,12 @@
 """Adapters are tried where they can do no harm."""
 
+import logging
+import os
+import subprocess
+import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
 from numeric.tiny_gguf import TinyModel, write_tiny_gguf
@@ -10,6 +15,7 @@ from octavo.engine.runners.llama_cpp import adapter_trial
 from octavo.engine.runners.llama_cpp.adapter_trial import try_adapter
 from octavo.errors import AdapterRefused
 from support.bad_adapters import pair, with_one, write_bad_adapter
+from support.processes import are_gone, eventually
 
 
 @pytest.fixture(scope="module")
@@ -64,3 +70,53 @@ def test_an_adapter_that_takes_too_long_is_refused(
     write_tiny_lora(tmp_path / "slow.gguf", tiny)
     monkeypatch.setattr(adapter_trial, "SECONDS", 0)
     assert "within 0 s" in refusal(tiny.path, tmp_path / "slow.gguf")
+
+
+@pytest.mark.parametrize(
+    ("script", "returncode", "message"),
+    [
+        ("exit 3", 3, "The adapter could not be tried; the server's log says why."),
+        ("kill -KILL $$", -9, "The adapter could not be tried; the server's log says why."),
+        ("echo what", 0, "The adapter could not be tried; the server's log says why."),
+        ("kill -SEGV $$", -11, "The file is broken: the process that tried it as an adapter did not survive that."),
+    ],
+)
+def test_a_trial_without_a_verdict_is_told_by_how_it_ended_and_logged(
+    script: str,
+    returncode: int,
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    trial = tmp_path / "trial"
+    trial.write_text(f"#!/bin/sh\nfor i in $(seq 100); do echo line $i >&2; done\n{script}\n")
+    trial.chmod(0o700)
+    monkeypatch.setattr(sys, "executable", str(trial))
+    with caplog.at_level(logging.WARNING, "octavo.adapters"):
+        assert refusal(tmp_path / "model.gguf", tmp_path / "adapter.gguf") == message
+    [record] = caplog.records
+    lines = record.getMessage().splitlines()
+    assert lines[0] == f"an adapter's trial ended with {returncode}:"
+    assert lines[1:] == [f"line {number}" for number in range(81, 101)]
+
+
+def trial_of(parent: int, model: Path) -> psutil.Process | None:
+    """The one that the process has started, once it has the model."""
+    children = psutil.Process(parent).children()
+    return next((child for child in children if any(map.path == str(model) for map in child.memory_maps())), None)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a process with its parent")
+def test_a_trial_ends_with_a_parent_that_is_killed(tiny: TinyModel, tmp_path: Path) -> None:
+    pipe = tmp_path / "endless.gguf"
+    os.mkfifo(pipe)  # to open it takes as long as nobody writes
+    code = "import sys; from octavo.engine.runners.llama_cpp.adapter_trial import *; try_adapter(*sys.argv[1:])"
+    with subprocess.Popen((sys.executable, "-c", code, str(tiny.path), str(pipe))) as parent:
+        try:
+            eventually(lambda: trial_of(parent.pid, tiny.path) is not None)
+            trial = trial_of(parent.pid, tiny.path)
+        finally:
+            parent.kill()
+    assert trial is not None
+    assert are_gone([trial])

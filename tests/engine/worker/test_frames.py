@@ -42,6 +42,7 @@ TO_PARENT: list[ToParent] = [
     frames.Ready(EngineInfo(10, 2, "{{ x }}", "fp_1", ("a: b",)), VOCABULARY),
     frames.Ready(EngineInfo(10, 2, None, "fp_1"), VOCABULARY),
     frames.Ready(EngineInfo(10, 2, None, "fp_1", has_vision=True), VOCABULARY),
+    frames.Ready(EngineInfo(10, 2, None, "fp_1"), VOCABULARY, ("key", "other")),
     frames.LoadFailed("why"),
     frames.Chunks([("a", TokenChunk((1, 2))), ("b", TokenChunk((), FinishReason.LENGTH))]),
     frames.Failed("a", "why"),

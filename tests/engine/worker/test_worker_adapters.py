@@ -45,10 +45,10 @@ async def serving(tiny: TinyModel) -> AsyncIterator[WorkerEngine]:
         yield engine
 
 
-async def kill(engine: WorkerEngine) -> None:
+async def kill(engine: WorkerEngine, num_restarts: int = 1) -> None:
     assert engine.pid is not None
     os.kill(engine.pid, signal.SIGKILL)
-    await until(lambda: engine.health().num_restarts == 1 and engine.health().state is EngineState.READY)
+    await until(lambda: engine.health().num_restarts == num_restarts and engine.health().state is EngineState.READY)
 
 
 async def of(engine: WorkerEngine, key: str = "") -> Answer:
@@ -91,6 +91,22 @@ async def test_an_adapter_that_cannot_be_loaded_again_fails_its_own_requests_onl
         # As before, but that they were computed together.
         assert [result.tokens for result in (results[0], results[2])] == [each.tokens for each in before]
         assert (engine.health().num_restarts, engine.info.num_slots) == (1, NUM_SLOTS)
+        assert engine.health().lost_adapters == {lost.key}
+
+
+async def test_what_was_lost_stays_so_and_can_be_loaded_as_another(tiny: TinyModel, tmp_path: Path) -> None:
+    adapter = written(tmp_path, tiny, 1)
+    async with serving(tiny) as engine:
+        await engine.load_adapter(adapter)
+        os.rename(adapter.path, tmp_path / "away.gguf")
+        await kill(engine)
+        os.rename(tmp_path / "away.gguf", adapter.path)
+        await engine.load_adapter(replace(adapter, key="again"))
+        await kill(engine, num_restarts=2)
+        assert engine.health().lost_adapters == {adapter.key}
+        assert (await of(engine, "again")).tokens
+        with pytest.raises(EngineError, match=LOST):
+            await of(engine, adapter.key)
 
 
 async def test_what_was_refused_is_not_loaded_again(tiny: TinyModel, tmp_path: Path) -> None:

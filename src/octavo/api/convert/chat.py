@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from octavo.api.convert.conversation import Images, conversation, image_links
+from octavo.api.convert.conversation import NO_IMAGES, Images, conversation, image_links
 from octavo.api.convert.grammars import chat_recipe, constraining
 from octavo.api.convert.job import Plan, planned_job
 from octavo.api.convert.tools import shown_tools, tool_use
@@ -13,18 +13,20 @@ from octavo.core.channels import ChannelFormat
 from octavo.core.request import LogprobParams
 from octavo.errors import VisionUnsupported
 from octavo.prompting import encode_chat
-from octavo.service import GenerationJob, ImageSource, ServedModel
+from octavo.service import GenerationJob, ImageLink, ServedModel
 
 _THINKING_SWITCHES = ("enable_thinking", "thinking")
 """What model families' chat templates call it."""
 
 
 async def chat_job(
-    id: str, wire: ChatCompletionRequest, model: ServedModel, grammars: GrammarMaker, source: ImageSource
+    id: str, wire: ChatCompletionRequest, model: ServedModel, grammars: GrammarMaker, images: Images = NO_IMAGES
 ) -> GenerationJob:
-    """Raises InvalidRequest, UnsupportedByModel and EngineUnavailable."""
+    """images: one for each link of chat_images; the engine should hold them already.
+
+    Raises InvalidRequest, UnsupportedByModel and EngineUnavailable.
+    """
     context_length = model.info.context_length
-    images = await _images(wire, model, source)
     prompt = await encode_chat(
         model.tokenizer,
         model.chat_template,
@@ -47,21 +49,18 @@ async def chat_job(
         grammar=await grammars.made(recipe, vocabulary),
         channels=_followed(prompt.channels, is_constrained=constraining(wire.response_format) is not None),
         tools=use,
-        images=tuple({image.digest: image for image in images.values()}.values()),
         spans=prompt.images,
     )
     return planned_job(id, wire, model, plan)
 
 
-async def _images(wire: ChatCompletionRequest, model: ServedModel, source: ImageSource) -> Images:
-    """None is fetched or looked at for a model that sees none. Raises VisionUnsupported and ImageRefused."""
+def chat_images(wire: ChatCompletionRequest, model: ServedModel) -> list[ImageLink]:
+    """Where the images of a request are. Raises VisionUnsupported where there are some and the model sees none."""
     links = image_links(wire.messages)
-    if not links:
-        return {}
-    if not model.info.has_vision:
+    if links and not model.info.has_vision:
         message = f"The model {model.id} sees no images; send text, or ask one that does."
         raise VisionUnsupported(message, param="messages")
-    return await source.images(links, model=model.base.id)
+    return links
 
 
 def _followed(channels: ChannelFormat, *, is_constrained: bool) -> ChannelFormat:

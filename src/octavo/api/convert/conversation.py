@@ -10,6 +10,7 @@ from octavo.core.tools import ToolCall
 from octavo.service import ImageLink
 
 Images = Mapping[ImageLink, Image]
+NO_IMAGES: Images = MappingProxyType({})
 
 _ROLES = {**{str(role): role for role in Role}, "developer": Role.SYSTEM, "function": Role.TOOL}
 """By the wire's names, two of which are other names of roles."""
@@ -20,7 +21,7 @@ def image_links(wires: Sequence[ChatMessage]) -> list[ImageLink]:
     return [_link(url) for wire in wires for url in wire.image_urls]
 
 
-def conversation(wires: Sequence[ChatMessage], images: Images = MappingProxyType({})) -> tuple[Message, ...]:
+def conversation(wires: Sequence[ChatMessage], images: Images = NO_IMAGES) -> tuple[Message, ...]:
     """A function_call and the message of role function that answers it become a call and its result, with an id of
     their own. images: one for each link."""
     messages = []

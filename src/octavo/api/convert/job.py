@@ -8,7 +8,7 @@ from octavo.api.sampling import sampling_params, stop_tokens
 from octavo.api.schemas.generation import GenerationFields
 from octavo.core.channels import PLAIN, ChannelFormat
 from octavo.core.grammar import Grammar
-from octavo.core.images import Image, ImageSpan
+from octavo.core.images import ImageSpan
 from octavo.core.request import Choice, GenerationRequest, LogprobParams
 from octavo.core.tools import NO_TOOLS, ToolUse
 from octavo.service import GenerationJob, ServedModel, sample_seed
@@ -21,7 +21,7 @@ class Plan:
     """What each endpoint says in its own way.
 
     max_tokens: whatever room a prompt leaves. best_of: candidates for each prompt, at least n.
-    images, spans: those in the prompt, where there is but one, and their places in it.
+    spans: the places of images in the prompt, where there is but one.
     """
 
     prompts: Sequence[Tokens]
@@ -32,7 +32,6 @@ class Plan:
     echo: bool = False
     channels: ChannelFormat = PLAIN
     tools: ToolUse = NO_TOOLS
-    images: tuple[Image, ...] = ()
     spans: tuple[ImageSpan, ...] = ()
 
 
@@ -74,5 +73,4 @@ def planned_job(id: str, wire: GenerationFields, model: ServedModel, plan: Plan)
         n=wire.n or 1,
         best_of=plan.best_of,
         user=wire.user,
-        images=plan.images,
     )

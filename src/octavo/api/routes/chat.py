@@ -7,12 +7,14 @@ from starlette.responses import Response
 from octavo.api.assemble import ChatShape
 from octavo.api.calls import FunctionCallForm, ToolCallsForm
 from octavo.api.context import ApiContext
-from octavo.api.convert import chat_job, check_limits
+from octavo.api.convert import chat_images, chat_job, check_limits
+from octavo.api.holds import hold
 from octavo.api.logprobs import chat_logprobs, no_logprobs
 from octavo.api.openapi import documented, generation_responses
 from octavo.api.routes.generation import answer, new_id
 from octavo.api.routes.reading import read_request
 from octavo.api.schemas.chat import ChatCompletionChunk, ChatCompletionRequest, ChatCompletionResponse
+from octavo.service import GenerationJob, ServedModel
 
 
 def add_chat(app: FastAPI, context: ApiContext) -> None:
@@ -30,5 +32,19 @@ def add_chat(app: FastAPI, context: ApiContext) -> None:
             FunctionCallForm() if wire.has_older_form else ToolCallsForm(),
         )
         model = context.models.get(wire.model, wire.peft)
-        job = await chat_job(new_id(shape), wire, model, context.grammars, context.images)
+        job = await _job(request, new_id(shape), wire, model, context)
         return await answer(request, wire, job, shape, context)
+
+
+async def _job(
+    request: Request, id: str, wire: ChatCompletionRequest, model: ServedModel, context: ApiContext
+) -> GenerationJob:
+    """The engine holds the images from before it reads them until the answer is over, so that it is sent them once."""
+    links = chat_images(wire, model)
+    if not links:
+        return await chat_job(id, wire, model, context.grammars)
+    with context.service.preparing(model):
+        images = await context.images.images(links, model=model.base.id)
+        different = {image.digest: image for image in images.values()}
+        hold(request, model.engine.hold_images(list(different.values())))
+        return await chat_job(id, wire, model, context.grammars, images)

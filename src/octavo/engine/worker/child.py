@@ -5,7 +5,6 @@ event loop that speaks with the parent lives in the other one.
 """
 
 import asyncio
-import ctypes
 import logging
 import os
 import signal
@@ -17,6 +16,7 @@ from typing import Any, TypeVar
 
 from octavo.core.adapters import Adapter
 from octavo.engine.base import HostedEngine
+from octavo.engine.end_with_parent import end_with_parent
 from octavo.engine.specs import EngineSpec
 from octavo.engine.worker.conversation import Conversation
 from octavo.engine.worker.frames import Load, LoadFailed, Progress, ToParent, read_for_child
@@ -31,12 +31,11 @@ log = logging.getLogger("octavo.worker")
 
 SWITCH_INTERVAL = 0.0005
 LOAD_FAILED_EXIT = 3
-PR_SET_PDEATHSIG = 1
 
 
 def host(sock: socket.socket, load_engine: LoadEngine) -> int:
     """Serve the parent at the other end of `sock` with the engine it asks for; returns the exit code."""
-    _die_with_parent()
+    end_with_parent()  # and elsewhere than on Linux the closed socket says that the parent is gone
     for number in (signal.SIGINT, signal.SIGTERM):  # to the whole process group, as terminals and systemd send them:
         signal.signal(number, signal.SIG_IGN)  # the parent drains first, and then ends this process
     sys.setswitchinterval(SWITCH_INTERVAL)  # the step loop must not wait 5 ms for the I/O thread after each step
@@ -49,20 +48,21 @@ def host(sock: socket.socket, load_engine: LoadEngine) -> int:
     except Exception:  # a fault of ours or of the file; trying again would find it again
         log.exception("the model cannot be loaded")
         return link.give_up("The engine failed while it loaded the model; its log says why.")
-    for adapter in load.adapters:
-        _restore(engine, adapter)
-    link.serve(engine)
+    lost = tuple(adapter.key for adapter in load.adapters if not _is_restored(engine, adapter))
+    link.serve(engine, lost)
     engine.run()
     link.finish()
     return 0
 
 
-def _restore(engine: HostedEngine, adapter: Adapter) -> None:
-    """Requests for an adapter that is not there any more fail one by one; the others need not."""
+def _is_restored(engine: HostedEngine, adapter: Adapter) -> bool:
+    """Where an adapter is not there any more, its requests fail; the others need not."""
     try:
         engine.restore_adapter(adapter)
     except OctavoError as error:
-        log.error("an adapter is lost: %s", error.message)
+        log.error("the adapter %s is lost: %s", adapter.key, error.message)
+        return False
+    return True
 
 
 class Link:
@@ -82,8 +82,8 @@ class Link:
         """From any thread."""
         self._loop.call_soon_threadsafe(self._conversation.send, message)
 
-    def serve(self, engine: HostedEngine) -> None:
-        self._call(self._conversation.serve(engine))
+    def serve(self, engine: HostedEngine, lost_adapters: tuple[str, ...]) -> None:
+        self._call(self._conversation.serve(engine, lost_adapters))
 
     def give_up(self, reason: str) -> int:
         """Say why there will be no engine; returns the exit code."""
@@ -107,9 +107,3 @@ class Link:
 
     def _call(self, coroutine: Coroutine[Any, Any, T]) -> T:
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
-
-
-def _die_with_parent() -> None:
-    """Linux ends this process with its parent, even while it is stopped; elsewhere the closed socket says it."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -75,10 +75,10 @@ class Conversation:
     def send(self, message: ToParent) -> None:
         self._writer.write(pack(message))
 
-    async def serve(self, engine: HostedEngine) -> None:
-        """From now on there is an engine."""
+    async def serve(self, engine: HostedEngine, lost_adapters: tuple[str, ...]) -> None:
+        """From now on there is an engine. lost_adapters: keys of those that it should have and has not."""
         self._engine = engine
-        self.send(Ready(engine.info, engine.tokenizer.vocabulary))
+        self.send(Ready(engine.info, engine.tokenizer.vocabulary, lost_adapters))
         self._start(self._report_activity(engine))
 
     async def finish(self) -> None:

@@ -2,8 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
 
@@ -111,10 +111,8 @@ class WorkerEngine:
             tokens: ImageTokens = await self._call(lambda call: frames.EncodeImage(call, image.digest))
         return tokens
 
-    @contextmanager
-    def hold_images(self, images: Sequence[Image]) -> Iterator[None]:
-        with self._images.held(images):
-            yield
+    def hold_images(self, images: Sequence[Image]) -> AbstractContextManager[None]:
+        return self._images.held(images)
 
     async def load_adapter(self, adapter: Adapter) -> None:
         await self._call(lambda call: frames.LoadAdapter(call, adapter))
@@ -247,7 +245,8 @@ class WorkerEngine:
                 self._health = replace(self._health, num_running=running, num_waiting=waiting, batch_size=batch_size)
             case frames.Progress(fraction):
                 self._health = replace(self._health, progress=fraction)
-            case frames.Ready(info, vocabulary):
+            case frames.Ready(info, vocabulary, lost_adapters):
+                self._lose_adapters(lost_adapters)
                 self._become_ready(info, vocabulary)
             case frames.LoadFailed():
                 pass  # the child's last words, see _converse
@@ -262,6 +261,10 @@ class WorkerEngine:
         self._settled.set()
         log.info("the engine is ready in process %d", self.pid or 0)
 
+    def _lose_adapters(self, keys: Iterable[str]) -> None:
+        lost = {key for key in keys if self._adapters.pop(key, None) is not None}  # others were unloaded meanwhile
+        self._health = replace(self._health, lost_adapters=self._health.lost_adapters | lost)
+
     def _end_all(self, kind: type[EngineUnavailable], message: str) -> None:
         for mailbox in self._mailboxes.values():
             mailbox.fail(kind(message))
@@ -273,4 +276,5 @@ class WorkerEngine:
             progress=float(state is EngineState.READY),
             message=message,
             num_restarts=self._health.num_restarts,
+            lost_adapters=self._health.lost_adapters,
         )

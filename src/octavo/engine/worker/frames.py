@@ -77,8 +77,11 @@ class Progress(msgspec.Struct, tag="progress"):
 
 
 class Ready(msgspec.Struct, tag="ready"):
+    """lost_adapters: keys of those of `Load` that could not be loaded again."""
+
     info: EngineInfo
     vocabulary: Vocabulary
+    lost_adapters: tuple[str, ...] = ()
 
 
 class LoadFailed(msgspec.Struct, tag="load_failed"):

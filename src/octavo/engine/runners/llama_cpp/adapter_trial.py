@@ -2,22 +2,30 @@
 
 import json
 import logging
+import os
+import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 
+from octavo.engine.end_with_parent import end_with_parent
 from octavo.engine.runners.llama_cpp import binding
 from octavo.engine.runners.llama_cpp.adapters import load_adapter
 from octavo.errors import AdapterRefused
 
+MODULE = "octavo.engine.runners.llama_cpp.adapter_trial"
 SECONDS = 120
+NUM_LOGGED_LINES = 20
 REASON = "failed to apply lora adapter: "
 """What llama.cpp's log says before why."""
 SETTINGS = binding.ContextSettings(
     context_length=32, num_slots=1, num_threads=1, max_batch_tokens=8, cache_type_k="f16", cache_type_v="f16"
 )
+
+log = logging.getLogger("octavo.adapters")
 
 
 def try_adapter(model: Path, adapter: Path) -> None:
@@ -25,15 +33,26 @@ def try_adapter(model: Path, adapter: Path) -> None:
 
     The model's weights are those in the system's file cache, so this takes little memory.
     """
-    command = (sys.executable, "-m", "octavo.engine.runners.llama_cpp.adapter_trial", str(model), str(adapter))
+    command = (sys.executable, "-m", MODULE, str(model), str(adapter), str(os.getpid()))
     try:
         done = subprocess.run(command, capture_output=True, timeout=SECONDS, check=False)
     except subprocess.TimeoutExpired:
         raise AdapterRefused(f"The adapter could not be tried within {SECONDS} s.") from None
-    if done.returncode != 0:
-        raise AdapterRefused("The file is broken: the process that tried it as an adapter did not survive that.")
-    if (reason := json.loads(done.stdout)) is not None:
+    if (reason := _verdict(done)) is not None:
         raise AdapterRefused(f"The file is no adapter for this model: {reason}.")
+
+
+def _verdict(done: "subprocess.CompletedProcess[bytes]") -> str | None:
+    """What the process that has ended found wrong. Raises AdapterRefused where it came to no verdict."""
+    if done.returncode == 0:
+        with suppress(ValueError):
+            reason: str | None = json.loads(done.stdout)
+            return reason
+    last_lines = done.stderr.decode(errors="replace").splitlines()[-NUM_LOGGED_LINES:]
+    log.warning("an adapter's trial ended with %d:\n%s", done.returncode, "\n".join(last_lines))
+    if done.returncode < 0 and done.returncode != -signal.SIGKILL:  # which comes from outside, as when memory is short
+        raise AdapterRefused("The file is broken: the process that tried it as an adapter did not survive that.")
+    raise AdapterRefused("The adapter could not be tried; the server's log says why.")
 
 
 def _trial(model_path: Path, adapter_path: Path) -> str | None:
@@ -67,4 +86,6 @@ class _Reasons(logging.Handler):
 
 
 if __name__ == "__main__":
+    # The thread that started this process waits for it in `subprocess.run`, so it lives as long as it is needed.
+    end_with_parent(int(sys.argv[3]))
     print(json.dumps(_trial(Path(sys.argv[1]), Path(sys.argv[2]))))
