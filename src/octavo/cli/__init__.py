@@ -57,6 +57,7 @@ def _serve(settings: Settings) -> None:
     "cache_type_v",
     "prefix_cache",
     "draft",
+    "mmproj",
     "deterministic",
     "config",
 )

@@ -250,6 +250,7 @@ def test_the_engine_says_what_was_chosen(engine: BatchingEngine) -> None:
         "prefix cache",
         "speculation",
         "draft model",
+        "images",
         "deterministic",
         "loaded in",
     ]

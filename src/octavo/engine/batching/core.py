@@ -24,6 +24,7 @@ from octavo.engine.batching.sampler import sample
 from octavo.engine.batching.scheduler import Scheduler
 from octavo.engine.batching.sequence import Sequence
 from octavo.engine.batching.sight import EmbeddingsOf, Sight, is_at
+from octavo.engine.batching.speculation import MAX_DRAFT
 from octavo.errors import EngineError
 
 Output = tuple[str, TokenChunk | EngineError]
@@ -198,7 +199,11 @@ class EngineCore:
         self._draw(logits, [item for item in computed if item.draws], allowed)
         for item in computed:
             sequence = item.sequence
-            if failure := item.failure or _grammar_failure(sequence):
+            if item.failure:
+                self._expel(sequence)
+                yield sequence.id, EngineError(item.failure)
+                continue
+            if failure := _grammar_failure(sequence):
                 self._remove(sequence)
                 yield sequence.id, EngineError(failure)
                 continue
@@ -264,6 +269,20 @@ class EngineCore:
                 item.logprobs += score(
                     untouched[i][None], (token,), item.sequence.request.logprobs.num_top, self._runner.exponentials
                 )
+
+    def _expel(self, sequence: Sequence) -> None:
+        """Remove a sequence whose keys and values may not be numbers.
+
+        They are written over: whoever has the slot next multiplies what it does not attend to by 0, also that.
+        """
+        slot, length = sequence.slot, min(sequence.num_computed + MAX_DRAFT, self._runner.limits.context_length)
+        assert slot is not None
+        self._cache.carry_out([self._scheduler.expel(sequence)])
+        del self._sequences[sequence.id]
+        tokens, most = np.zeros(length, np.int32), self._runner.limits.max_batch_tokens
+        for start in range(0, length, most):
+            self._runner.forward(ForwardBatch.build([(slot, start, tokens[start : start + most], 0)]))
+        self._runner.truncate(slot, 0)
 
     def _remove(self, sequence: Sequence) -> None:
         self._scheduler.remove(sequence)

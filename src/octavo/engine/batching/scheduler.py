@@ -56,6 +56,12 @@ class Scheduler:
             self._slots.release(sequence)
         self._is_full = False
 
+    def expel(self, sequence: Sequence) -> Truncate:
+        """Take out a running sequence, of which nothing is to be kept."""
+        self._running.remove(sequence)
+        self._is_full = False
+        return self._slots.preempt(sequence)
+
     @property
     def last_admitted(self) -> Sequence:
         return self._running[-1]
