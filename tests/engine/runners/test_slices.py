@@ -35,9 +35,9 @@ def test_others_have_a_turn_every_few_nodes() -> None:
         return True
 
     computation = Slices()
-    assert computation.run(lambda: graph(computation, 5 * NODES_PER_STOP + 3, computed), pause) == "all"
+    assert computation.run(lambda: graph(computation, 5 * NODES_PER_STOP + 1, computed), pause) == "all"
     assert pauses == [NODES_PER_STOP * number for number in range(1, 6)]
-    assert len(computed) == 5 * NODES_PER_STOP + 3
+    assert len(computed) == 5 * NODES_PER_STOP + 1
 
 
 def test_a_short_computation_is_not_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:

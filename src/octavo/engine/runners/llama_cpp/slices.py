@@ -7,7 +7,7 @@ from typing import TypeVar
 from octavo.engine.batching.vision import Pause
 from octavo.errors import EngineError
 
-NODES_PER_STOP = 8
+NODES_PER_STOP = 2
 """Of an encoder's graph; a layer has some thirty. What it computes between two stops cannot be interrupted."""
 SLICE = 0.1
 """Seconds of the long computation until others have a turn."""
