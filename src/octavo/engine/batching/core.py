@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Sequence as Sequence_
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 
@@ -280,8 +281,9 @@ class EngineCore:
         self._cache.carry_out([self._scheduler.expel(sequence)])
         del self._sequences[sequence.id]
         tokens, most = np.zeros(length, np.int32), self._runner.limits.max_batch_tokens
-        for start in range(0, length, most):
-            self._runner.forward(ForwardBatch.build([(slot, start, tokens[start : start + most], 0)]))
+        with suppress(KvCacheFull):  # by others; what is not written over may spoil one more request, and no more
+            for start in range(0, length, most):
+                self._runner.forward(ForwardBatch.build([(slot, start, tokens[start : start + most], 0)]))
         self._runner.truncate(slot, 0)
 
     def _remove(self, sequence: Sequence) -> None:

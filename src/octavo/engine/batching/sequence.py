@@ -18,7 +18,7 @@ class Sequence:
     num_scored: prompt tokens, from the first on, that have their log-probability or need none.
     num_cached: prompt tokens that were found computed when the sequence got its slot.
     grammar: how far the output has come in what it must be; None where it may be anything.
-    last_turn: the step that last computed something of it, where sequences take turns; 0 before the first.
+    last_turn: the step that last computed something of it, or by which it had come, where sequences take turns.
     """
 
     def __init__(
