@@ -12,12 +12,19 @@ OctavoError
 │   ├── ImageRefused           an image that cannot be read or is too large
 │   │   └── ImageUrlRefused    an image that may not be fetched, or could not be
 │   ├── AdapterRefused         an adapter that is not for this model, broken, or not where adapters may be
+│   ├── PromptLogOff           a request that is to be logged, and no log
+│   ├── RequestQuarantined     it ended the engine's process again and again
 │   └── TemplateError          the chat template refused the messages, failed or ran out of time
 ├── ModelNotFound              no such model is served
 │   └── AdapterNotFound        the model has no such adapter
+├── LogEntryNotFound           no such row in the prompt log
+├── Unauthenticated            no key, or one that is not known (any more)
+├── Forbidden                  the key is not good for this, or a web page may not ask
+├── RateLimited                the key's own limit is reached; try again after `retry_after` seconds
 ├── Overloaded                 the queue is full; try again after `retry_after` seconds
 ├── EngineUnavailable          loading, restarting or stopped; try again after `retry_after` seconds
-│   └── EngineDied             the engine's process ended while it worked on this request
+│   ├── EngineDied             the engine's process ended while it worked on this request
+│   └── PromptLogUnavailable   what is to be logged cannot be stored now, or the log not read; nothing else is refused
 ├── EngineError                the engine failed on this request and goes on with the others
 ├── ModelLoadError             a model file cannot be served
 └── ConfigError                settings that cannot work together
@@ -83,6 +90,14 @@ class AdapterRefused(UnsupportedByModel):
     code = "adapter_refused"
 
 
+class PromptLogOff(UnsupportedByModel):
+    code = "prompt_log_off"
+
+
+class RequestQuarantined(UnsupportedByModel):
+    code = "request_quarantined"
+
+
 class TemplateError(UnsupportedByModel):
     code = "chat_template_error"
 
@@ -95,10 +110,26 @@ class AdapterNotFound(ModelNotFound):
     code = "peft_not_found"
 
 
+class LogEntryNotFound(OctavoError):
+    code = "log_entry_not_found"
+
+
+class Unauthenticated(OctavoError):
+    code = "invalid_api_key"
+
+
+class Forbidden(OctavoError):
+    code = "forbidden"
+
+
 class _RetryLater(OctavoError):
     def __init__(self, message: str, *, retry_after: float = 1.0) -> None:
         super().__init__(message)
         self.retry_after = retry_after
+
+
+class RateLimited(_RetryLater):
+    code = "rate_limit_exceeded"
 
 
 class Overloaded(_RetryLater):
@@ -111,6 +142,10 @@ class EngineUnavailable(_RetryLater):
 
 class EngineDied(EngineUnavailable):
     code = "engine_died"
+
+
+class PromptLogUnavailable(EngineUnavailable):
+    code = "prompt_log_unavailable"
 
 
 class EngineError(OctavoError):

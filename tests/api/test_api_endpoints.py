@@ -185,7 +185,7 @@ def test_every_error_has_a_status_and_only_bad_requests_have_details() -> None:
         assert 400 <= kind_of(error).status < 600
         assert "what happened" in error_body(error)["message"]
         assert ("detail" in error_body(error)) == (kind_of(error).status == 422)
-    assert {kind.status for kind in KINDS.values()} == {400, 404, 405, 413, 415, 422, 500, 503}
+    assert {kind.status for kind in KINDS.values()} == {400, 401, 403, 404, 405, 413, 415, 422, 429, 500, 503}
 
 
 @pytest.mark.parametrize("length", ["-1", "-5", "abc", "1.5", "+3", "0x10", "\u00b2", ""])

@@ -34,7 +34,7 @@ from .tiny_vlm import (
     said_in,
     seeing,
 )
-from .wire import Wire, event_of, num_running, until
+from .wire import Wire, each_event, num_running, until
 
 LONG = asking(text_part("Tell me a story."), max_tokens=100, ignore_eos=True)
 NUM_CUTS = 40
@@ -277,12 +277,14 @@ async def test_a_killed_worker_ends_the_requests_with_pictures_and_the_next_one_
     endless = asking(drawing.part(), COLOUR, max_tokens=1900, ignore_eos=True, n=4)
     [worker] = server.children()
     whole = asyncio.create_task(client.post(CHAT, json=endless))
-    streamed = asyncio.create_task(client.post(CHAT, json=endless | {"stream": True}))
-    await until(client, "/metrics", lambda page: num_running(page.text) == 8)
-    worker.send_signal(signal.SIGKILL)
-    assert check_error(await whole, 503, None)["code"] == "engine_died"
-    last = [line for line in (await streamed).text.split("\n") if line][-1]
-    assert check_error_body(event_of(last), 503)["code"] == "engine_died"
+    async with client.stream("POST", CHAT, json=endless | {"stream": True}) as streamed:
+        events = each_event(streamed)
+        await anext(events)  # before that a fault is an answer of its own, and no event
+        await until(client, "/metrics", lambda page: num_running(page.text) == 8)
+        worker.send_signal(signal.SIGKILL)
+        assert check_error(await whole, 503, None)["code"] == "engine_died"
+        last = [event async for event in events][-1]
+    assert check_error_body(last, 503)["code"] == "engine_died"
     await until(client, "/ready", lambda page: page.status_code == 200)
     assert are_gone([worker])
     assert await said(client, asking(drawing.part(), COLOUR)) == drawing.colour

@@ -67,7 +67,7 @@ async def test_users_are_isolated_with_an_adapter_as_they_are_without(tmp_path: 
     world = AdapterWorld(tmp_path)
     world.base = ServedModel("m", world.engine, 0, isolates_users=True)
     served = await world.load("zorp")
-    assert served.cache_key("ann", "job") == world.base.cache_key("ann", "job") != ""
+    assert served.cache_key("", "ann", "job") == world.base.cache_key("", "ann", "job") != ""
 
 
 async def test_a_fingerprint_is_that_of_engine_adapter_and_scale(world: AdapterWorld) -> None:

@@ -80,9 +80,9 @@ def test_a_chat_template_is_compiled_once_and_again_when_the_engine_brings_anoth
 
 def test_users_share_what_is_computed_unless_they_are_isolated() -> None:
     shared = ServedModel("m", ScriptedEngine(ScriptedSpec()), 0)
-    assert shared.cache_key("a", "job-1") == shared.cache_key(None, "job-2")
+    assert shared.cache_key("", "a", "job-1") == shared.cache_key("", None, "job-2")
     isolated = ServedModel("m", ScriptedEngine(ScriptedSpec()), 0, isolates_users=True)
-    assert isolated.cache_key("a", "job-1") == isolated.cache_key("a", "job-2")
-    others = [isolated.cache_key(user, job) for user, job in (("b", "job-1"), (None, "job-1"), (None, "job-2"))]
-    assert len({isolated.cache_key("a", "job-1"), *others}) == 4
-    assert len(isolated.cache_key("a" * 1_000_000, "job-1")) < 100
+    assert isolated.cache_key("", "a", "job-1") == isolated.cache_key("", "a", "job-2")
+    others = [isolated.cache_key("", user, job) for user, job in (("b", "job-1"), (None, "job-1"), (None, "job-2"))]
+    assert len({isolated.cache_key("", "a", "job-1"), *others}) == 4
+    assert len(isolated.cache_key("", "a" * 1_000_000, "job-1")) < 100

@@ -12,10 +12,14 @@ from starlette.responses import Response
 from octavo.api.linger import LingeringResponse
 from octavo.errors import (
     EngineUnavailable,
+    Forbidden,
     InvalidRequest,
+    LogEntryNotFound,
     ModelNotFound,
     OctavoError,
     Overloaded,
+    RateLimited,
+    Unauthenticated,
     UnsupportedByModel,
 )
 
@@ -77,11 +81,15 @@ class ErrorKind:
 KINDS: Mapping[type[OctavoError], ErrorKind] = {
     InvalidRequest: ErrorKind(422, "invalid_request_error"),
     UnsupportedByModel: ErrorKind(400, "invalid_request_error"),
+    Unauthenticated: ErrorKind(401, "authentication_error"),
+    Forbidden: ErrorKind(403, "permission_error"),
     ModelNotFound: ErrorKind(404, "not_found_error"),
+    LogEntryNotFound: ErrorKind(404, "not_found_error"),
     PathNotFound: ErrorKind(404, "not_found_error"),
     MethodNotAllowed: ErrorKind(405, "invalid_request_error"),
     BodyTooLarge: ErrorKind(413, "invalid_request_error"),
     UnsupportedMedia: ErrorKind(415, "invalid_request_error"),
+    RateLimited: ErrorKind(429, "rate_limit_error"),
     Overloaded: ErrorKind(503, "overloaded_error"),
     EngineUnavailable: ErrorKind(503, "unavailable_error"),
     OctavoError: ErrorKind(500, "server_error"),
@@ -132,8 +140,10 @@ def _problems(error: OctavoError) -> tuple[Problem, ...]:
 
 
 def _headers(error: OctavoError) -> dict[str, str]:
-    if isinstance(error, Overloaded | EngineUnavailable):
+    if isinstance(error, Overloaded | EngineUnavailable | RateLimited):
         return {"retry-after": str(max(1, math.ceil(error.retry_after)))}
+    if isinstance(error, Unauthenticated):
+        return {"www-authenticate": "Bearer"}
     if isinstance(error, MethodNotAllowed):
         return {"allow": error.allow}
     if isinstance(error, BodyTooLarge):

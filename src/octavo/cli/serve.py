@@ -13,10 +13,10 @@ import uvloop
 
 from octavo.cli.engines import build_engine, model_file
 from octavo.cli.filters import build_content_filter
-from octavo.cli.listener import listen
 from octavo.cli.signals import StopSignals
 from octavo.config import Settings
 from octavo.engine.worker import WorkerEngine
+from octavo.server.listener import listen
 from octavo.telemetry import configure_logging
 
 if TYPE_CHECKING:

@@ -8,13 +8,13 @@ from pathlib import Path
 
 from rich.console import Console
 
-from octavo.cli.drain import Drain
-from octavo.cli.http_server import LAST_WORDS, HttpServer
-from octavo.cli.listener import Listener
 from octavo.cli.screen import ConsoleScreen, LogScreen, Place, Screen
 from octavo.cli.wiring import build_parts
 from octavo.config import Settings
 from octavo.engine.worker import WorkerEngine
+from octavo.server.drain import Drain
+from octavo.server.http_server import LAST_WORDS, HttpServer
+from octavo.server.listener import Listener
 from octavo.streaming import ContentFilter
 
 HEALTH_INTERVAL = 0.1

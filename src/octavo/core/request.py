@@ -39,6 +39,7 @@ class GenerationRequest:
     cache_key: computed tokens are shared only between requests with the same one.
     adapter: key of the loaded adapter with which it is computed; empty for the model as it is.
     images: where the prompt has some, in order. The engine has them: see `Engine.hold_images`.
+    owner: on whose behalf, from the widest to the narrowest; slots are shared fairly at each level.
     """
 
     id: str
@@ -53,6 +54,7 @@ class GenerationRequest:
     cache_key: str = ""
     adapter: str = ""
     images: tuple[ImageSpan, ...] = ()
+    owner: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from hashlib import blake2b
 
+from octavo.core.caller import ANYONE, Caller
 from octavo.core.request import Choice
 from octavo.service.models import ServedModel
 
@@ -15,7 +16,7 @@ class GenerationJob:
     num_prompt_tokens: of all prompts; a prompt shared by several samples counts once.
     n: how many of a prompt's best_of candidates are given back. Where they are fewer, every choice's request asks for
         the log-probabilities of its output.
-    user: the end user on whose behalf the client asks, where it says so.
+    caller: who sent it. user: the end user on whose behalf the client asks, where it says so.
     """
 
     id: str
@@ -24,6 +25,7 @@ class GenerationJob:
     num_prompt_tokens: int
     n: int
     best_of: int
+    caller: Caller = ANYONE
     user: str | None = None
 
 

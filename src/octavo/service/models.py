@@ -49,11 +49,12 @@ class ServedModel:
     def tokenizer(self) -> Tokenizer:
         return self.engine.tokenizer
 
-    def cache_key(self, user: str | None, job_id: str) -> str:
-        """Requests with the same one share what is computed of their prompts."""
+    def cache_key(self, key_id: str, user: str | None, job_id: str) -> str:
+        """Requests with the same one share what is computed of their prompts; those of different keys never do."""
         if not self._isolates_users:
-            return ""
-        return f"job {job_id}" if user is None else f"user {blake2b(user.encode(), digest_size=16).hexdigest()}"
+            return key_id
+        narrow = f"job {job_id}" if user is None else f"user {blake2b(user.encode(), digest_size=16).hexdigest()}"
+        return f"{key_id} {narrow}"
 
     @property
     def is_ready(self) -> bool:

@@ -44,8 +44,8 @@ class ServedAdapter(ServedModel):
     def chat_template(self) -> ChatTemplate:
         return self._base.chat_template
 
-    def cache_key(self, user: str | None, job_id: str) -> str:
-        return self._base.cache_key(user, job_id)
+    def cache_key(self, key_id: str, user: str | None, job_id: str) -> str:
+        return self._base.cache_key(key_id, user, job_id)
 
     @property
     def num_running(self) -> int:

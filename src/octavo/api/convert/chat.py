@@ -9,6 +9,7 @@ from octavo.api.convert.job import Plan, planned_job
 from octavo.api.convert.tools import shown_tools, tool_use
 from octavo.api.schemas.chat import ChatCompletionRequest
 from octavo.constraints import GrammarMaker
+from octavo.core.caller import ANYONE, Caller
 from octavo.core.channels import ChannelFormat
 from octavo.core.request import LogprobParams
 from octavo.errors import VisionUnsupported
@@ -20,7 +21,13 @@ _THINKING_SWITCHES = ("enable_thinking", "thinking")
 
 
 async def chat_job(
-    id: str, wire: ChatCompletionRequest, model: ServedModel, grammars: GrammarMaker, images: Images = NO_IMAGES
+    id: str,
+    wire: ChatCompletionRequest,
+    model: ServedModel,
+    grammars: GrammarMaker,
+    *,
+    caller: Caller = ANYONE,
+    images: Images = NO_IMAGES,
 ) -> GenerationJob:
     """images: one for each link of chat_images; the engine should hold them already.
 
@@ -47,6 +54,7 @@ async def chat_job(
             of_output=wire.shows_logprobs, of_prompt=bool(wire.loglikelihood), num_top=wire.top_logprobs or 0
         ),
         grammar=await grammars.made(recipe, vocabulary),
+        caller=caller,
         channels=_followed(prompt.channels, is_constrained=constraining(wire.response_format) is not None),
         tools=use,
         spans=prompt.images,

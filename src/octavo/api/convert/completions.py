@@ -5,6 +5,7 @@ from octavo.api.convert.job import Plan, Tokens, planned_job
 from octavo.api.sampling import check_token_ids
 from octavo.api.schemas.completions import CompletionRequest
 from octavo.constraints import GrammarMaker
+from octavo.core.caller import ANYONE, Caller
 from octavo.core.channels import PLAIN
 from octavo.core.request import LogprobParams
 from octavo.errors import ContextLengthExceeded
@@ -14,7 +15,9 @@ from octavo.service import GenerationJob, ServedModel
 DEFAULT_MAX_TOKENS = 16
 
 
-async def completion_job(id: str, wire: CompletionRequest, model: ServedModel, grammars: GrammarMaker) -> GenerationJob:
+async def completion_job(
+    id: str, wire: CompletionRequest, model: ServedModel, grammars: GrammarMaker, *, caller: Caller = ANYONE
+) -> GenerationJob:
     """Raises InvalidRequest, UnsupportedByModel and EngineUnavailable."""
     vocabulary = model.tokenizer.vocabulary
     given = wire.given_max_tokens
@@ -30,6 +33,7 @@ async def completion_job(id: str, wire: CompletionRequest, model: ServedModel, g
             num_top=wire.logprobs or 0,
         ),
         grammar=await grammars.made(format_recipe(wire.response_format, PLAIN, vocabulary), vocabulary),
+        caller=caller,
         echo=bool(wire.echo),
     )
     return planned_job(id, wire, model, plan)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from octavo.api.sampling import sampling_params, stop_tokens
 from octavo.api.schemas.generation import GenerationFields
+from octavo.core.caller import Caller
 from octavo.core.channels import PLAIN, ChannelFormat
 from octavo.core.grammar import Grammar
 from octavo.core.images import ImageSpan
@@ -21,7 +22,7 @@ class Plan:
     """What each endpoint says in its own way.
 
     max_tokens: whatever room a prompt leaves. best_of: candidates for each prompt, at least n.
-    spans: the places of images in the prompt, where there is but one.
+    caller: who asks. spans: the places of images in the prompt, where there is but one.
     """
 
     prompts: Sequence[Tokens]
@@ -29,6 +30,7 @@ class Plan:
     best_of: int
     logprobs: LogprobParams
     grammar: Grammar
+    caller: Caller
     echo: bool = False
     channels: ChannelFormat = PLAIN
     tools: ToolUse = NO_TOOLS
@@ -58,9 +60,10 @@ def planned_job(id: str, wire: GenerationFields, model: ServedModel, plan: Plan)
             min_tokens=min(wire.min_tokens or 0, max_tokens),
             logprobs=plan.logprobs,
             grammar=plan.grammar,
-            cache_key=model.cache_key(wire.user, id),
+            cache_key=model.cache_key(plan.caller.key_id, wire.user, id),
             adapter=model.adapter_key,
             images=plan.spans,
+            owner=(plan.caller.key_id, wire.user or ""),
         )
         includes_stop = bool(wire.include_stop_str_in_output)
         return Choice(index, request, stop, includes_stop, plan.echo, plan.channels, plan.tools)
@@ -72,5 +75,6 @@ def planned_job(id: str, wire: GenerationFields, model: ServedModel, plan: Plan)
         num_prompt_tokens=sum(map(len, plan.prompts)),
         n=wire.n or 1,
         best_of=plan.best_of,
+        caller=plan.caller,
         user=wire.user,
     )

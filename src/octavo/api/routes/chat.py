@@ -9,6 +9,7 @@ from octavo.api.calls import FunctionCallForm, ToolCallsForm
 from octavo.api.context import ApiContext
 from octavo.api.convert import chat_images, chat_job, check_limits
 from octavo.api.holds import hold
+from octavo.api.identity import caller_of
 from octavo.api.logprobs import chat_logprobs, no_logprobs
 from octavo.api.openapi import documented, generation_responses
 from octavo.api.routes.generation import answer, new_id
@@ -41,10 +42,11 @@ async def _job(
 ) -> GenerationJob:
     """The engine holds the images from before it reads them until the answer is over, so that it is sent them once."""
     links = chat_images(wire, model)
+    caller = caller_of(request)
     if not links:
-        return await chat_job(id, wire, model, context.grammars)
+        return await chat_job(id, wire, model, context.grammars, caller=caller)
     with context.service.preparing(model):
         images = await context.images.images(links, model=model.base.id)
         different = {image.digest: image for image in images.values()}
         hold(request, model.engine.hold_images(list(different.values())))
-        return await chat_job(id, wire, model, context.grammars, images)
+        return await chat_job(id, wire, model, context.grammars, caller=caller, images=images)

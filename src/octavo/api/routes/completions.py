@@ -7,6 +7,7 @@ from starlette.responses import Response
 from octavo.api.assemble import CompletionShape
 from octavo.api.context import ApiContext
 from octavo.api.convert import check_limits, completion_job
+from octavo.api.identity import caller_of
 from octavo.api.logprobs import completion_logprobs, no_logprobs
 from octavo.api.openapi import documented, generation_responses
 from octavo.api.routes.generation import answer, new_id
@@ -25,5 +26,6 @@ def add_completions(app: FastAPI, context: ApiContext) -> None:
         wire = await read_request(request, CompletionRequest, context)
         check_limits(wire, context.limits)
         shape = CompletionShape(completion_logprobs if wire.shows_logprobs else no_logprobs)
-        job = await completion_job(new_id(shape), wire, context.models.get(wire.model, wire.peft), context.grammars)
+        model = context.models.get(wire.model, wire.peft)
+        job = await completion_job(new_id(shape), wire, model, context.grammars, caller=caller_of(request))
         return await answer(request, wire, job, shape, context)

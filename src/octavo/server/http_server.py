@@ -5,8 +5,8 @@ from contextlib import contextmanager
 
 import uvicorn
 
-from octavo.cli.drain import Drain
-from octavo.cli.listener import BACKLOG
+from octavo.server.drain import Drain
+from octavo.server.listener import BACKLOG
 
 KEEP_ALIVE = 30
 """Seconds. Longer than clients keep a connection for later use, so that theirs is the side that closes."""

@@ -1,0 +1,44 @@
+"""Who may ask for what, and how much."""
+
+from pathlib import Path
+
+from pydantic import BaseModel
+
+from octavo.config.option import option
+
+ACCESS = "Access"
+
+
+class AccessSettings(BaseModel):
+    api_key: tuple[str, ...] = option(
+        (),
+        "A key that may do everything; may be given several times. Better in the environment than on the command line.",
+        panel=ACCESS,
+        metavar="KEY",
+    )
+    keys_file: Path | None = option(
+        None, "File of the keys that octavo keys makes and revokes.", panel=ACCESS, metavar="FILE"
+    )
+    allow_hosts: tuple[str, ...] = option(
+        (),
+        "A name by which browsers may call the server, or * for any; may be given several times. "
+        "Addresses and localhost always may, and any name where there are keys.",
+        panel=ACCESS,
+        metavar="HOST",
+    )
+    allow_origins: tuple[str, ...] = option(
+        (),
+        "An origin whose pages may call the server (CORS), as https://example.com, or * for any; "
+        "may be given several times.",
+        panel=ACCESS,
+        metavar="ORIGIN",
+    )
+    key_requests: int | None = option(
+        None, "Requests that a key may make in a minute.", panel=ACCESS, metavar="N", ge=1
+    )
+    key_tokens: int | None = option(
+        None, "Tokens, of prompts and answers, that a key may use in a minute.", panel=ACCESS, metavar="N", ge=1
+    )
+    key_concurrent: int | None = option(
+        None, "Requests of a key that may run at the same time.", panel=ACCESS, metavar="N", ge=1
+    )
