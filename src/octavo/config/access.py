@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from pydantic import BaseModel
+from pydantic import BaseModel, field_validator
 
 from octavo.config.option import option
 
@@ -15,6 +15,7 @@ class AccessSettings(BaseModel):
         "A key that may do everything; may be given several times. Better in the environment than on the command line.",
         panel=ACCESS,
         metavar="KEY",
+        repr=False,  # neither here nor in messages
     )
     keys_file: Path | None = option(
         None, "File of the keys that octavo keys makes and revokes.", panel=ACCESS, metavar="FILE"
@@ -42,3 +43,16 @@ class AccessSettings(BaseModel):
     key_concurrent: int | None = option(
         None, "Requests of a key that may run at the same time.", panel=ACCESS, metavar="N", ge=1
     )
+
+    @field_validator("api_key")
+    @classmethod
+    def _refuse_none(cls, keys: tuple[str, ...]) -> tuple[str, ...]:
+        """Whoever sets it means to have keys: the server must not stand open because a list came out empty."""
+        if not keys:
+            raise ValueError("must have a key")
+        return keys
+
+    @property
+    def has_keys(self) -> bool:
+        """Whether a key is needed to ask; the file may have none yet."""
+        return bool(self.api_key) or self.keys_file is not None
