@@ -1,27 +1,49 @@
 """When the server ends a job from its side."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 from octavo.core.output import TokenChunk
 from octavo.errors import EngineError
 
+_Chunks = AsyncGenerator[TokenChunk, None]
+
 
 class Deadline:
-    """A moment from which on a job waits for nothing more. It comes when it is told to `expire`."""
+    """A moment from which on a job waits for nothing more. It comes when it is told to `expire`.
 
-    def __init__(self, *, has_passed: bool = False) -> None:
+    on_expiry: called then.
+    """
+
+    def __init__(self, *, has_passed: bool = False, on_expiry: Callable[[], None] = lambda: None) -> None:
         self.has_passed = has_passed
-        self._waiting: set[asyncio.Task[Any]] = set()
+        self._on_expiry = on_expiry
+        self._waiting: dict[_Chunks, asyncio.Task[Any]] = {}
+        self._open: set[_Chunks] = set()
+        self._closings: dict[_Chunks, asyncio.Task[None]] = {}
 
     def expire(self) -> None:
         self.has_passed = True
+        self._on_expiry()
         # A chunk that has arrived is on its way to the task that waits for it, and may still get there.
         asyncio.get_running_loop().call_soon(self._interrupt)
 
-    async def next_of(self, chunks: AsyncGenerator[TokenChunk, None]) -> TokenChunk | None:
+    @asynccontextmanager
+    async def closing(self, chunks: _Chunks) -> AsyncIterator[None]:
+        """Closes `chunks` at the end of the block, or when the deadline passes while nobody reads them."""
+        self._open.add(chunks)
+        try:
+            yield
+        finally:
+            self._open.discard(chunks)
+            if chunks in self._closings:
+                await self._closings.pop(chunks)
+            else:
+                await chunks.aclose()
+
+    async def next_of(self, chunks: _Chunks) -> TokenChunk | None:
         """The next chunk, or None once the deadline has passed; then `chunks` is no more to be read.
 
         Raises EngineError when there is no next one, and what `chunks` raises.
@@ -30,22 +52,27 @@ class Deadline:
             return None
         task = asyncio.current_task()
         assert task is not None
-        self._waiting.add(task)
+        self._waiting[chunks] = task
         try:
             return await anext(chunks)
         except StopAsyncIteration:
             raise EngineError("The engine ended an answer without saying why.") from None
         except asyncio.CancelledError:
-            is_interrupted = task not in self._waiting
+            is_interrupted = chunks not in self._waiting
             if is_interrupted and task.uncancel() == 0:
                 return None
             raise  # the client went away, be it at the same time
         finally:
-            self._waiting.discard(task)
+            self._waiting.pop(chunks, None)
 
     def _interrupt(self) -> None:
+        """Readers close what they read; where nobody reads, perhaps nobody ever will."""
+        unread = self._open - self._waiting.keys()
+        self._open -= unread
+        for chunks in unread:
+            self._closings[chunks] = asyncio.create_task(chunks.aclose())
         while self._waiting:
-            self._waiting.pop().cancel()
+            self._waiting.popitem()[1].cancel()
 
 
 class Deadlines:
@@ -57,12 +84,12 @@ class Deadlines:
         self._is_over = False
 
     @contextmanager
-    def deadline(self) -> Iterator[Deadline]:
-        """The deadline of a job that runs as long as the block."""
-        deadline = Deadline(has_passed=self._is_over)
+    def deadline(self, *, waited: float = 0.0, on_expiry: Callable[[], None] = lambda: None) -> Iterator[Deadline]:
+        """The deadline of a job that runs as long as the block. waited: seconds of its time that are over already."""
+        deadline = Deadline(has_passed=self._is_over, on_expiry=on_expiry)
         self._running.add(deadline)
         try:
-            with _after(self._timeout, deadline):
+            with _after(None if self._timeout is None else self._timeout - waited, deadline):
                 yield deadline
         finally:
             self._running.discard(deadline)

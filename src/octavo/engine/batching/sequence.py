@@ -17,6 +17,8 @@ class Sequence:
 
     num_scored: prompt tokens, from the first on, that have their log-probability or need none.
     num_cached: prompt tokens that were found computed when the sequence got its slot.
+    num_charged: tokens, from the first on, that its owner has been charged for or got for nothing.
+    arrived: when it joined the queue. queue_seconds: until it first had a slot, None before that.
     grammar: how far the output has come in what it must be; None where it may be anything.
     last_turn: the step that last computed something of it, or by which it had come, where sequences take turns.
     """
@@ -35,6 +37,9 @@ class Sequence:
         self.num_computed = 0
         self.num_scored = 1 if request.logprobs.of_prompt else self.num_prompt_tokens
         self.num_cached = 0
+        self.num_charged = 0
+        self.arrived = 0.0
+        self.queue_seconds: float | None = None
         self.last_turn = 0
         self.slot: int | None = None
         self.finish_reason: FinishReason | None = None
@@ -48,6 +53,10 @@ class Sequence:
     @property
     def id(self) -> str:
         return self.request.id
+
+    @property
+    def owner(self) -> tuple[str, ...]:
+        return self.request.owner
 
     @property
     def cache_key(self) -> tuple[str, str]:
@@ -148,6 +157,7 @@ class Sequence:
     def reuse(self, length: int) -> None:
         """The first `length` tokens were found computed."""
         self.num_computed = length
+        self.num_charged = max(self.num_charged, length)
         if self.num_generated == 0:
             self.num_cached = length
 
