@@ -1,0 +1,47 @@
+"""Something that does not work for a while."""
+
+import logging
+from math import inf
+from time import monotonic
+
+_LOG_INTERVAL = 30.0
+_MAX_REASON = 200
+
+_log = logging.getLogger(__name__)
+
+
+class Outage:
+    """Says in the log that it is there, now and then, and when it is over: however often it comes, few lines."""
+
+    def __init__(self, what: str) -> None:
+        """what: does not work, as a sentence without its full stop."""
+        self.what = what
+        self.num_failures = 0
+        self.is_on = False
+        self._next_line = -inf
+        self._num_said = 0
+        self._is_said = False
+
+    def note(self, error: BaseException) -> None:
+        """It has failed."""
+        self.is_on = True
+        self.num_failures += 1
+        if monotonic() >= self._next_line:
+            num_new = self.num_failures - self._num_said
+            _log.warning("%s: %s (failures since the last such line: %d)", self.what, reason_of(error), num_new)
+            self._next_line = monotonic() + _LOG_INTERVAL
+            self._num_said = self.num_failures
+            self._is_said = True
+
+    def end(self) -> None:
+        """It has worked."""
+        self.is_on = False
+        if self._is_said:
+            self._is_said = False
+            _log.warning("this is over: %s", self.what)
+
+
+def reason_of(error: BaseException) -> str:
+    """A line without the statement and its values, which SQLAlchemy adds to what the driver says."""
+    said = str(getattr(error, "orig", None) or error).splitlines()
+    return said[0][:_MAX_REASON] if said else type(error).__name__

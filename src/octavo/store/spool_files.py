@@ -1,0 +1,112 @@
+"""What is on the disk of the spool."""
+
+import logging
+from collections import deque
+from collections.abc import Sequence
+from pathlib import Path
+
+from octavo.store.durable_files import append_durably
+from octavo.store.segment import Segment, SegmentWriter
+from octavo.store.spool_folder import SpoolFolder, folders_in, has_rows_for_others
+
+SEGMENT_SIZE = 8 * 2**20
+
+_log = logging.getLogger(__name__)
+
+
+class SpoolFiles:
+    """The segments of this process, and those that others left. For one thread.
+
+    They are moved in the order in which they came. A segment is sealed when it is large, or when it is its turn, so
+    that rows go as soon as the database takes them, and as many together as came meanwhile.
+    """
+
+    def __init__(self, root: Path, digest: str) -> None:
+        """digest: of the database. Makes no folder."""
+        self._root = root
+        self._digest = digest
+        self._own: SpoolFolder | None = None
+        self._num_segments = 0
+        self._writer: SegmentWriter | None = None
+        self._sealed: deque[Segment] = deque()
+        self._adopted: dict[Path, SpoolFolder] = {}
+
+    def append(self, records: Sequence[bytes]) -> None:
+        """Return when they are on the disk. Raises OSError; then none of them counts."""
+        if self._writer is None:
+            self._writer = SegmentWriter(self._next_path())
+        try:
+            self._writer.append(records)
+        except OSError:
+            self._seal()
+            raise
+        if self._writer.size >= SEGMENT_SIZE:
+            self._seal()
+
+    def oldest(self) -> Segment | None:
+        """What is to be moved next; nothing is added to it any more."""
+        if not self._sealed:
+            self._seal()
+        return self._sealed[0] if self._sealed else None
+
+    def finish(self, segment: Segment) -> None:
+        """Remove the oldest one. Raises OSError."""
+        segment.remove()
+        self._sealed.remove(segment)
+        place = segment.path.parent
+        if place in self._adopted and all(left.path.parent != place for left in self._sealed):
+            self._adopted.pop(place).leave()
+
+    def adopt(self) -> Sequence[Segment]:
+        """Take over what processes left that have ended. Raises OSError."""
+        found = [segment for path in folders_in(self._root, self._digest) for segment in self._adopt(path)]
+        self._sealed.extend(found)
+        return found
+
+    def has_rows_for_others(self) -> bool:
+        """Whether a process left rows for another database. Raises OSError."""
+        return has_rows_for_others(self._root, self._digest)
+
+    def set_aside(self, segment: Segment, content: bytes) -> None:
+        """Keep what cannot be moved, in a file beside the segment's folder. Raises OSError."""
+        append_durably(segment.path.parent.with_suffix(".bad"), content)
+
+    def close(self) -> None:
+        """Leave what there is to whoever comes next."""
+        self._seal()
+        for folder in (*self._adopted.values(), *((self._own,) if self._own else ())):
+            folder.leave()
+
+    def _next_path(self) -> Path:
+        if self._own is None or not self._own.path.exists():
+            if self._own is not None:  # somebody took it away
+                self._own.leave()
+            self._own = SpoolFolder.make(self._root, self._digest)
+        self._num_segments += 1
+        return self._own.new_segment(self._num_segments)
+
+    def _seal(self) -> None:
+        if self._writer is not None:
+            self._sealed.append(self._writer.seal())
+            self._writer = None
+
+    def _adopt(self, path: Path) -> Sequence[Segment]:
+        """Nothing where another process has it, or where it cannot be read."""
+        try:
+            folder = SpoolFolder.adopt(path)
+            return () if folder is None else self._take_over(folder)
+        except OSError as error:
+            _log.warning("rows that were left in the spool cannot be read: %s", error)
+            return ()
+
+    def _take_over(self, folder: SpoolFolder) -> Sequence[Segment]:
+        try:
+            segments = [Segment.found(path) for path in folder.segments]
+        except OSError:
+            folder.leave()
+            raise
+        if segments:
+            self._adopted[folder.path] = folder
+        else:
+            folder.leave()
+        return segments
