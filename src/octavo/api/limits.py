@@ -3,8 +3,8 @@
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from octavo.api.errors import BodyTooLarge, UnsupportedMedia, error_response
-from octavo.errors import InvalidRequest, OctavoError
+from octavo.api.errors import BodyTooLarge, MalformedMessage, UnsupportedMedia, error_response
+from octavo.errors import OctavoError
 
 
 class BodyLimits:
@@ -23,7 +23,7 @@ class BodyLimits:
         except OctavoError as error:
             await error_response(error)(scope, receive, send)
             return
-        await self._app(scope, self._bounded(receive), send)
+        await self._app(scope, _WholeBody(receive, self._max_body), send)
 
     def _check_headers(self, method: str, headers: Headers) -> None:
         length = headers.get("content-length")
@@ -37,28 +37,43 @@ class BodyLimits:
 
     def _check_length(self, length: str) -> None:
         if not (length.isascii() and length.isdecimal()):
-            raise InvalidRequest("The content-length header must be a whole number of bytes, at least 0.")
+            raise MalformedMessage("The content-length header must be a whole number of bytes, at least 0.")
         # The number of digits is compared first: a number of thousands of digits is never parsed.
         if len(length.lstrip("0")) > len(str(self._max_body)) or int(length) > self._max_body:
-            raise self._too_large()
+            raise _too_large(self._max_body)
 
-    def _bounded(self, receive: Receive) -> Receive:
-        num_bytes = 0
 
-        async def receive_bounded() -> Message:
-            """Raises once; what comes after is for whoever throws it away."""
-            nonlocal num_bytes
-            message = await receive()
-            was_too_large = num_bytes > self._max_body
-            num_bytes += len(message.get("body", b""))
-            if num_bytes > self._max_body and not was_too_large:
-                raise self._too_large()
+class _WholeBody:
+    """What a request receives, its body as one message however many pieces it comes in: a list of a million of them
+    would take fifty times their memory."""
+
+    def __init__(self, receive: Receive, max_body: int) -> None:
+        self._receive = receive
+        self._max_body = max_body
+        self._is_refused = False
+
+    async def __call__(self) -> Message:
+        """Raises BodyTooLarge once; what comes after is for whoever throws it away."""
+        message = await self._receive()
+        if self._is_refused or message["type"] != "http.request":
             return message
+        return await self._gathered(message)
 
-        return receive_bounded
+    async def _gathered(self, message: Message) -> Message:
+        body = bytearray(message.get("body", b""))
+        while message.get("more_body", False) and len(body) <= self._max_body:
+            message = await self._receive()
+            if message["type"] != "http.request":
+                return message
+            body += message.get("body", b"")
+        if len(body) > self._max_body:
+            self._is_refused = True
+            raise _too_large(self._max_body)
+        return {"type": "http.request", "body": bytes(body), "more_body": False}
 
-    def _too_large(self) -> BodyTooLarge:
-        return BodyTooLarge(f"The body is too large; at most {self._max_body} bytes are read.")
+
+def _too_large(max_body: int) -> BodyTooLarge:
+    return BodyTooLarge(f"The body is too large; at most {max_body} bytes are read.")
 
 
 def _check_content_type(value: str) -> None:

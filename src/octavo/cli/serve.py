@@ -6,7 +6,7 @@ why this module imports little.
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any
 
 import uvloop
@@ -29,6 +29,7 @@ SIGNAL_EXIT = 128
 
 def serve(settings: Settings) -> int:
     """Serve until a signal comes; returns the exit code. Raises ConfigError and ModelLoadError."""
+    _hide(settings.api_key)
     configure_logging(settings.log_level, settings.log_json)
     file, content_filter = model_file(settings), build_content_filter(settings)
     engine = build_engine(settings, file)
@@ -41,6 +42,14 @@ def serve(settings: Settings) -> int:
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(_serve(engine, build_server, settings.drain_timeout))
+
+
+def _hide(keys: Sequence[str]) -> None:
+    """Keys of the command line, which every user of the machine could read there."""
+    if keys:
+        from setproctitle import setproctitle
+
+        setproctitle("octavo serve")
 
 
 async def _serve(engine: WorkerEngine, build_server: Callable[[], "Server"], drain_timeout: float) -> int:

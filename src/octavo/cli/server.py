@@ -3,13 +3,14 @@
 import asyncio
 import gc
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from rich.console import Console
 
 from octavo.cli.screen import ConsoleScreen, LogScreen, Place, Screen
-from octavo.cli.wiring import build_parts
+from octavo.cli.tracing import open_traces
+from octavo.cli.wiring import build_parts, connection_bounds
 from octavo.config import Settings
 from octavo.engine.worker import WorkerEngine
 from octavo.server.drain import Drain
@@ -18,6 +19,8 @@ from octavo.server.listener import Listener
 from octavo.streaming import ContentFilter
 
 HEALTH_INTERVAL = 0.1
+REFUSAL_TIME = 0.2
+"""Seconds in which requests that were still being received or prepared are told that the server ends."""
 YOUNG_OBJECTS = 20_000
 """After so many new objects cycles are looked for; a stream of tokens makes many, and hardly a cycle."""
 
@@ -34,21 +37,23 @@ class Server:
         content_filter: ContentFilter | None,
     ) -> None:
         """file: the model's, None for the scripted engine. Raises ConfigError."""
-        parts = build_parts(settings, file, engine, content_filter)
+        self._closing = ExitStack()
+        parts = build_parts(settings, file, engine, content_filter, open_traces(self._closing))
         self._engine = engine
         self._listener = listener
         self._service = parts.service
+        self._prompt_log = parts.prompt_log
         self._first_adapters = parts.first_adapters
         self._drain = Drain(parts.app)
-        self._http = HttpServer(self._drain)
-        self._place = Place(parts.model_id, file, listener.url, listener.is_loopback)
+        self._http = HttpServer(self._drain, connection_bounds(settings))
+        self._place = Place(parts.model_id, file, listener.url, listener.is_loopback, settings.has_keys)
         self._screen: Screen = (
             LogScreen() if settings.log_json else ConsoleScreen(Console(stderr=True, highlight=False))
         )
 
     def start(self, on_end: Callable[[], None]) -> None:
         """Answer requests from now on. on_end: for when that ends, which it does by `stop` or with an error."""
-        self._task = asyncio.create_task(self._http.serve(sockets=[self._listener.sock]))
+        self._task = asyncio.create_task(self._serve())
         self._task.add_done_callback(lambda _: on_end())
 
     async def welcome(self) -> None:
@@ -69,17 +74,35 @@ class Server:
 
     async def drain(self, seconds: float) -> None:
         """Let requests end; those that still run after so many seconds are cancelled, and get a moment to say so."""
-        try:
-            await asyncio.wait_for(self._drain.drained(), seconds)
-        except TimeoutError:
+        if not await self._drained(seconds):
             self._service.cancel_all()
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._drain.drained(), LAST_WORDS)
+            if not await self._drained(LAST_WORDS):
+                self._drain.refuse_unanswered()
+                await self._drained(REFUSAL_TIME)
 
     async def stop(self, *, at_once: bool) -> None:
-        """Close the connections: those that are still open get a moment, or none."""
+        """Close the connections: those that are still open get a moment, or none. Then close the prompt log."""
         self._http.stop(at_once=at_once)
-        await self._task
+        try:
+            await self._task
+            if not at_once:
+                await self._drained(LAST_WORDS)  # what was broken off leaves its row
+        finally:
+            if self._prompt_log is not None:
+                await self._prompt_log.close()
+            await asyncio.to_thread(self._closing.close)
+
+    async def _serve(self) -> None:
+        if self._prompt_log is not None:
+            await self._prompt_log.start()
+        await self._http.serve(sockets=[self._listener.sock])
+
+    async def _drained(self, seconds: float) -> bool:
+        """Whether no request runs any more within so many seconds; new ones are refused from now on."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._drain.drained(), seconds)
+            return True
+        return False
 
 
 def _spare_garbage_collection() -> None:

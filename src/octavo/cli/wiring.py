@@ -8,11 +8,14 @@ from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 
 from octavo.api.app import create_app
+from octavo.cli.access import allowed_hosts, allowed_origins, build_keyring
 from octavo.cli.first_adapters import FirstAdapters, operators_adapters
+from octavo.cli.prompt_log import build_prompt_log
 from octavo.config import Settings, flag_of
 from octavo.core.limits import Limits
 from octavo.engine.base import Engine
 from octavo.errors import ConfigError
+from octavo.server.bounds import ConnectionBounds
 from octavo.service import (
     AdapterFiles,
     AdapterFolder,
@@ -22,11 +25,15 @@ from octavo.service import (
     ImageHosts,
     ImageSource,
     ModelRegistry,
+    RateLimiter,
     ServedModel,
     no_folder,
 )
+from octavo.store.prompt_log import PromptLog
 from octavo.streaming import ContentFilter
+from octavo.telemetry import Trace, no_trace
 from octavo.telemetry.metrics import Metrics
+from octavo.telemetry.process_metrics import add_process_metrics
 
 MAX_BODY_WITH_IMAGES = 32 * 2**20
 
@@ -37,20 +44,35 @@ class Parts:
 
     model_id: str
     service: GenerationService
+    prompt_log: PromptLog | None
     first_adapters: FirstAdapters
     app: FastAPI
 
 
-def build_parts(settings: Settings, file: Path | None, engine: Engine, content_filter: ContentFilter | None) -> Parts:
+def build_parts(
+    settings: Settings,
+    file: Path | None,
+    engine: Engine,
+    content_filter: ContentFilter | None,
+    trace: Trace = no_trace,
+) -> Parts:
     """file: the model's, None for the scripted engine. Raises ConfigError."""
     model_id = settings.alias or (file.name.removesuffix(".gguf") if file else "scripted")
-    limits, metrics = limits_of(settings), Metrics(CollectorRegistry())
+    registry = CollectorRegistry()
+    limits, metrics = limits_of(settings), Metrics(registry)
+    add_process_metrics(registry, lambda: engine.health().pid)
+    limiter = RateLimiter(metrics)
     service = GenerationService(
-        metrics, limits, content_filter=content_filter, request_timeout=settings.request_timeout
+        metrics,
+        limits,
+        content_filter=content_filter,
+        request_timeout=settings.request_timeout,
+        charge=limiter.charge,
     )
     model = ServedModel(model_id, engine, int(time.time()), isolates_users=settings.isolate_users)
     models = ModelRegistry([model], limits)
     loader = AdapterLoader(models, metrics, clients_adapters(settings))
+    prompt_log = build_prompt_log(settings)
     app = create_app(
         models=models,
         adapters=loader,
@@ -58,12 +80,18 @@ def build_parts(settings: Settings, file: Path | None, engine: Engine, content_f
         images=ImageSource(limits, metrics, image_hosts(settings)),
         metrics=metrics,
         limits=limits,
+        keyring=build_keyring(settings),
+        hosts=allowed_hosts(settings),
+        origins=allowed_origins(settings),
+        limiter=limiter,
+        prompt_log=prompt_log,
         is_strict=settings.strict,
+        trace=trace,
     )
     first_adapters = FirstAdapters(
         settings.adapters, model, models, loader.over(operators_adapters(limits.max_adapter_size))
     )
-    return Parts(model_id, service, first_adapters, app)
+    return Parts(model_id, service, prompt_log, first_adapters, app)
 
 
 def clients_adapters(settings: Settings) -> AdapterFiles:
@@ -86,10 +114,21 @@ def image_hosts(settings: Settings) -> ImageHosts:
         raise ConfigError(f"{flag_of('allow_image_hosts')} {error}.") from error
 
 
+def connection_bounds(settings: Settings) -> ConnectionBounds:
+    return ConnectionBounds(
+        max_headers=int(settings.max_headers),
+        max_receive_time=settings.max_receive_time,
+        max_unread=int(settings.max_unread),
+        max_unread_time=settings.max_unread_time,
+        max_connections=settings.max_connections,
+    )
+
+
 def limits_of(settings: Settings) -> Limits:
     return Limits(
         max_body=int(settings.max_body or (MAX_BODY_WITH_IMAGES if settings.mmproj else Limits().max_body)),
         max_json_depth=settings.max_json_depth,
+        max_json_items=settings.max_json_items,
         max_n=settings.max_n,
         max_prompts=settings.max_prompts,
         max_stop_strings=settings.max_stop_strings,

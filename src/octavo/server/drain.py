@@ -1,22 +1,24 @@
 """The end of a server's life: new requests are refused, running ones may end."""
 
 import asyncio
+import logging
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from octavo.api.errors import error_response
+from octavo.api.errors import error_response, internal_error
 from octavo.errors import EngineUnavailable
+from octavo.server.refusal import LIVENESS, Refusal
 
-LIVENESS = "/health"
-"""Answers until the end: the process lives, it only takes no more work."""
+_logger = logging.getLogger(__name__)
 
 
 class Drain:
-    """ASGI middleware, outermost. Knows how many requests run."""
+    """ASGI middleware, outermost. Knows which requests run."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
-        self._num_running = 0
+        self._refusal = Refusal(app, EngineUnavailable("The server is stopping."))
+        self._running: set[_Exchange] = set()
         self._is_draining = False
         self._is_idle = asyncio.Event()
         self._is_idle.set()
@@ -26,27 +28,54 @@ class Drain:
         self._is_draining = True
         await self._is_idle.wait()
 
+    def refuse_unanswered(self) -> None:
+        """Give up the requests of which no byte of an answer has been sent: they are told that the server stops."""
+        for exchange in self._running:
+            exchange.give_up()
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if self._is_draining and scope["type"] == "http" and scope["path"] != LIVENESS:
-            error = EngineUnavailable("The server is stopping.")
-            await error_response(error)(scope, receive, _closing(send))
+            await self._refusal(scope, receive, send)
             return
-        self._num_running += 1
+        exchange = _Exchange(send)
+        self._running.add(exchange)
         self._is_idle.clear()
         try:
-            await self._app(scope, receive, send)
+            await exchange.run(self._app, scope, receive)
+            if exchange.is_given_up:
+                await self._refusal(scope, receive, send)
         finally:
-            self._num_running -= 1
-            if self._num_running == 0:
+            self._running.discard(exchange)
+            if not self._running:
                 self._is_idle.set()
 
 
-def _closing(send: Send) -> Send:
-    """A client that is told to come back later must not come back on this connection."""
+class _Exchange:
+    """A request and its answer."""
 
-    async def send_closing(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            message["headers"] = [*message.get("headers", ()), (b"connection", b"close")]
-        await send(message)
+    def __init__(self, send: Send) -> None:
+        self.is_given_up = False
+        self._has_answer = False
+        self._send = send
+        self._task = asyncio.current_task()
 
-    return send_closing
+    def give_up(self) -> None:
+        if not self._has_answer and not self.is_given_up and self._task is not None:
+            self.is_given_up = True
+            self._task.cancel()
+
+    async def run(self, app: ASGIApp, scope: Scope, receive: Receive) -> None:
+        try:
+            await app(scope, receive, self._send_noting)
+        except asyncio.CancelledError:
+            if not self.is_given_up or self._has_answer:
+                raise
+        except Exception:
+            if self._has_answer:
+                raise
+            _logger.exception("a request failed outside of what answers it")
+            await error_response(internal_error())(scope, receive, self._send_noting)
+
+    async def _send_noting(self, message: Message) -> None:
+        self._has_answer = True
+        await self._send(message)

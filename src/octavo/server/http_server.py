@@ -1,26 +1,37 @@
 """uvicorn, as Octavo uses it."""
 
+import asyncio
+import socket
 from collections.abc import Generator
 from contextlib import contextmanager
+from functools import partial
+from typing import Any, cast
 
 import uvicorn
 
+from octavo.server.bounds import ConnectionBounds
 from octavo.server.drain import Drain
 from octavo.server.listener import BACKLOG
+from octavo.server.open_files import allow_open_files
+from octavo.server.protocol import SPARE_CONNECTIONS, BoundedProtocol
 
 KEEP_ALIVE = 30
 """Seconds. Longer than clients keep a connection for later use, so that theirs is the side that closes."""
-LAST_WORDS = 1
+LAST_WORDS = 0.7
 """Seconds for answers to leave the process after they have been ended."""
+LAST_BYTES = 0.5
+"""Seconds for what has been answered to be read, when the server ends."""
 
 
 class HttpServer(uvicorn.Server):
     """uvicorn with our settings. Signals are not its business."""
 
-    def __init__(self, app: Drain) -> None:
+    def __init__(self, app: Drain, bounds: ConnectionBounds) -> None:
+        allow_open_files(bounds.max_connections + SPARE_CONNECTIONS)
+        protocol = partial(BoundedProtocol, bounds=bounds)
         config = uvicorn.Config(
             app,
-            http="httptools",
+            http=cast(Any, protocol),  # which uvicorn calls, and never asks what it is
             ws="none",
             lifespan="off",
             log_config=None,
@@ -30,7 +41,7 @@ class HttpServer(uvicorn.Server):
             server_header=False,
             backlog=BACKLOG,
             timeout_keep_alive=KEEP_ALIVE,
-            timeout_graceful_shutdown=LAST_WORDS,
+            timeout_graceful_shutdown=1,  # longer than LAST_BYTES, after which nothing is left to wait for
         )
         config.load()  # imports the protocol, which `serve` would otherwise do on the event loop
         super().__init__(config)
@@ -40,8 +51,25 @@ class HttpServer(uvicorn.Server):
         yield
 
     def stop(self, *, at_once: bool) -> None:
-        """End `serve`; open connections get a moment, or none."""
+        """End `serve`. Answers that are not over are broken off; the others get a moment to be read, or none."""
         if at_once:
             self.config.timeout_graceful_shutdown = 0
             self.force_exit = True
         self.should_exit = True
+        for connection in self._connections():
+            if at_once or connection.is_answering:
+                connection.transport.abort()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        last_moment = asyncio.get_running_loop().call_later(LAST_BYTES, self._break_off)
+        try:
+            await super().shutdown(sockets)
+        finally:
+            last_moment.cancel()
+
+    def _break_off(self) -> None:
+        for connection in self._connections():
+            connection.transport.abort()
+
+    def _connections(self) -> list[BoundedProtocol]:
+        return [each for each in self.server_state.connections if isinstance(each, BoundedProtocol)]
