@@ -1,8 +1,8 @@
 """The seam between Octavo and whatever computes tokens."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
@@ -21,7 +21,7 @@ class EngineInfo:
     """What is served, known once the engine is ready.
 
     context_length: tokens a sequence may have, prompt and answer together.
-    num_slots: sequences computed at the same time; more wait in order.
+    num_slots: sequences computed at the same time; more wait in turns.
     chat_template: Jinja source that came with the model, or None.
     fingerprint: changes when weights, engine build or a numeric setting change, and only then.
     description: what was chosen on this machine and why, one "name: value" a line, for people.
@@ -45,13 +45,31 @@ class EngineState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class CacheUse:
+    """How full an engine's KV cache is.
+
+    num_tokens: computed ones of running sequences; what earlier ones left is overwritten when its place is needed.
+    max_tokens: for which there is room; 0 where nothing is known.
+    num_saved_prefixes, num_saved_tokens: of earlier sequences, kept in the host's memory.
+    """
+
+    num_tokens: int = 0
+    max_tokens: int = 0
+    num_saved_prefixes: int = 0
+    num_saved_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class EngineHealth:
     """A moment's view of an engine.
 
     progress: of loading, 0..1. message: what a person should know, empty when all is well.
     num_running, num_waiting: sequences in slots and in the queue. batch_size: sequences in the last step.
-    num_restarts: times the engine's process has been replaced.
+    step: number of the step that is being computed, 0 while there is nothing to do; one that stays the same hangs.
+    num_restarts: times the engine's process has been replaced. deaths: the same by reason.
+    num_quarantined: requests that were found to end the process, and are not computed any more.
     lost_adapters: keys of those that could not be loaded again when it was; requests that name them fail.
+    pid: of the engine's process, None where it has none of its own.
     """
 
     state: EngineState
@@ -60,8 +78,13 @@ class EngineHealth:
     num_running: int = 0
     num_waiting: int = 0
     batch_size: int = 0
+    step: int = 0
     num_restarts: int = 0
+    deaths: Mapping[str, int] = field(default_factory=dict)
+    num_quarantined: int = 0
     lost_adapters: frozenset[str] = frozenset()
+    cache: CacheUse = CacheUse()
+    pid: int | None = None
 
 
 class TextTokenizer(Protocol):
@@ -72,7 +95,7 @@ class TextTokenizer(Protocol):
     def vocabulary(self) -> Vocabulary: ...
 
     async def encode(self, fragments: Sequence[Fragment]) -> tuple[int, ...]:
-        """Tokens of the fragments, joined; nothing is added. Raises EngineUnavailable."""
+        """Tokens of the fragments, joined; nothing is added. Raises EngineUnavailable and RequestQuarantined."""
         ...
 
 
@@ -82,7 +105,8 @@ class Tokenizer(TextTokenizer, Protocol):
     async def encode_image(self, image: Image) -> ImageTokens:
         """The image as it stands in a prompt.
 
-        Raises VisionUnsupported, ImageRefused where it cannot be read, EngineError and EngineUnavailable.
+        Raises VisionUnsupported, ImageRefused where it cannot be read, RequestQuarantined, EngineError and
+        EngineUnavailable.
         """
         ...
 
@@ -111,7 +135,7 @@ class Engine(Protocol):
         """Stream the tokens of one request. Closing the iterator (aclose) cancels the request and frees its place.
 
         Raises EngineUnavailable (not ready, or died meanwhile), EngineError, and before the first token
-        UnsupportedGrammar where this engine cannot follow the grammar.
+        UnsupportedGrammar where this engine cannot follow the grammar, and RequestQuarantined.
         """
         ...
 

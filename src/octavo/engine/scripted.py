@@ -22,6 +22,7 @@ from itertools import chain, cycle, islice
 import msgspec
 
 from octavo.core.adapters import Adapter
+from octavo.core.fair_queue import FairQueue, Owner
 from octavo.core.images import Image, ImageTokens
 from octavo.core.output import FinishReason, TokenChunk, TokenLogprob
 from octavo.core.request import GenerationRequest
@@ -72,6 +73,45 @@ class ByteTokenizer:
         return text.encode()
 
 
+class FairSlots:
+    """Places for so many at a time, which their owners share fairly."""
+
+    def __init__(self, number: int) -> None:
+        self._num_free = number
+        self._waiting: FairQueue[asyncio.Event] = FairQueue()
+
+    @property
+    def num_waiting(self) -> int:
+        return len(self._waiting)
+
+    async def acquire(self, owner: Owner) -> None:
+        turn = asyncio.Event()
+        self._waiting.add(turn, owner)
+        self._give_out()
+        try:
+            await turn.wait()
+        except asyncio.CancelledError:
+            if turn.is_set():
+                self.release(owner)
+            else:
+                self._waiting.remove(turn, owner)
+            raise
+
+    def charge(self, owner: Owner, num_tokens: int) -> None:
+        """The owner, who has a place, for what is computed in it."""
+        self._waiting.charge(owner, num_tokens)
+
+    def release(self, owner: Owner) -> None:
+        self._num_free += 1
+        self._waiting.end(owner)
+        self._give_out()
+
+    def _give_out(self) -> None:
+        while self._num_free and len(self._waiting):
+            self._num_free -= 1
+            self._waiting.pop().set()
+
+
 class ScriptedEngine:
     """Implements `HostedEngine` without a model."""
 
@@ -80,9 +120,9 @@ class ScriptedEngine:
         pieces = sorted(set(_cut(spec.text, spec.piece_bytes)))
         self._token_of = {piece: FIRST_PIECE + i for i, piece in enumerate(pieces)}
         self._tokenizer = ByteTokenizer(pieces)
-        self._slots = asyncio.Semaphore(spec.num_slots)
-        self._num_waiting = 0
+        self._slots = FairSlots(spec.num_slots)
         self._num_running = 0
+        self._num_hanging = 0
         self._closed = threading.Event()
         self._stopping = asyncio.Event()  # the same, for those who wait on the event loop
 
@@ -103,18 +143,18 @@ class ScriptedEngine:
     async def generate(self, request: GenerationRequest) -> AsyncGenerator[TokenChunk, None]:
         if self._closed.is_set():
             raise EngineUnavailable("The engine is stopped.")
-        self._num_waiting += 1
-        try:
-            await self._slots.acquire()
-        finally:
-            self._num_waiting -= 1
+        arrived = time.perf_counter()
+        await self._slots.acquire(request.owner)
         self._num_running += 1
+        waited = time.perf_counter() - arrived
         try:
-            async for chunk in self._perform(self._script_for(request), request):
+            self._slots.charge(request.owner, len(request.prompt_tokens))
+            async for chunk in self._perform(self._script_for(request), request, waited):
+                self._slots.charge(request.owner, len(chunk.tokens))
                 yield chunk
         finally:
             self._num_running -= 1
-            self._slots.release()
+            self._slots.release(request.owner)
 
     def hold_images(self, images: Sequence[Image]) -> AbstractContextManager[None]:
         return nullcontext()
@@ -131,7 +171,11 @@ class ScriptedEngine:
     def health(self) -> EngineHealth:
         state = EngineState.CLOSED if self._closed.is_set() else EngineState.READY
         return EngineHealth(
-            state, num_running=self._num_running, num_waiting=self._num_waiting, batch_size=self._num_running
+            state,
+            num_running=self._num_running,
+            num_waiting=self._slots.num_waiting,
+            batch_size=self._num_running,
+            step=min(self._num_hanging, 1),  # there are no steps, but one that hangs is one that does not end
         )
 
     async def close(self) -> None:
@@ -151,7 +195,9 @@ class ScriptedEngine:
         except (msgspec.MsgspecError, TypeError) as error:
             raise EngineError(f"The @script line of the prompt cannot be read: {error}") from error
 
-    async def _perform(self, script: ScriptedSpec, request: GenerationRequest) -> AsyncGenerator[TokenChunk, None]:
+    async def _perform(
+        self, script: ScriptedSpec, request: GenerationRequest, waited: float
+    ) -> AsyncGenerator[TokenChunk, None]:
         wanted = request.logprobs
         if wanted.of_prompt or request.max_tokens == 0:
             scored = request.prompt_tokens[1:] if wanted.of_prompt else ()
@@ -162,7 +208,7 @@ class ScriptedEngine:
             await self._pause(script.delay)
             logprobs = _logprobs((token,), wanted.num_top) if wanted.of_output else ()
             reason = self._finish_reason(request, position, token)
-            yield TokenChunk((token,), reason, logprobs)
+            yield TokenChunk((token,), reason, logprobs, queue_seconds=waited if position == 0 else 0.0)
             if reason is not None:
                 return
 
@@ -194,7 +240,14 @@ class ScriptedEngine:
         if position == script.exit_at:
             os._exit(EXIT_CODE)
         if position == script.hang_at:
+            await self._hang()
+
+    async def _hang(self) -> None:
+        self._num_hanging += 1
+        try:
             await self._stopping.wait()
+        finally:
+            self._num_hanging -= 1
 
     async def _pause(self, delay: float) -> None:
         # Also without a delay the loop must turn, as it does while a real engine computes.

@@ -1,5 +1,7 @@
 """The wait before an engine's process is replaced."""
 
+from itertools import accumulate
+
 from octavo.engine.worker.backoff import FIRST_DELAY, LONGEST_DELAY, Backoff
 
 
@@ -9,6 +11,13 @@ def test_the_delay_doubles_up_to_a_bound() -> None:
     assert delays[:3] == [FIRST_DELAY, 2 * FIRST_DELAY, 4 * FIRST_DELAY]
     assert delays == sorted(delays)
     assert delays[-1] == LONGEST_DELAY
+
+
+def test_a_process_that_dies_at_once_each_time_is_started_a_few_times_a_minute() -> None:
+    backoff = Backoff()
+    deaths = list(accumulate(backoff.next_delay() for _ in range(20)))
+    assert sum(death < 60 for death in deaths) <= 10
+    assert sum(240 <= death < 300 for death in deaths) <= 2
 
 
 def test_a_reset_starts_it_over() -> None:

@@ -12,7 +12,7 @@ from octavo.core.output import FinishReason, TokenChunk
 from octavo.core.request import GenerationRequest
 from octavo.core.sampling import SamplingParams
 from octavo.core.vocabulary import SpecialToken, Vocabulary
-from octavo.engine.base import EngineInfo
+from octavo.engine.base import CacheUse, EngineInfo
 from octavo.engine.specs import LlamaSpec, ScriptedSpec
 from octavo.engine.worker import frames
 from octavo.engine.worker.frames import ToChild, ToParent, pack, read_for_child, read_for_parent
@@ -44,6 +44,7 @@ TO_PARENT: list[ToParent] = [
     frames.Ready(EngineInfo(10, 2, None, "fp_1", has_vision=True), VOCABULARY),
     frames.Ready(EngineInfo(10, 2, None, "fp_1"), VOCABULARY, ("key", "other")),
     frames.LoadFailed("why"),
+    frames.Chunks([("a", TokenChunk((1, 2), num_cached=3, queue_seconds=0.25))]),
     frames.Chunks([("a", TokenChunk((1, 2))), ("b", TokenChunk((), FinishReason.LENGTH))]),
     frames.Failed("a", "why"),
     frames.Encoded(7, (1, 2)),
@@ -52,6 +53,8 @@ TO_PARENT: list[ToParent] = [
     frames.CallFailed(9, "adapter_refused", "why"),
     frames.CallFailed(9, "invalid_image", "why", "messages"),
     frames.Activity(1, 2, 3),
+    frames.Activity(1, 2, 3, CacheUse(4, 5, 6, 7)),
+    frames.Alive(2**40),
 ]
 
 

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from octavo.core.output import FinishReason, TokenChunk, TokenLogprob
-from octavo.engine.worker.mailbox import Mailbox
+from octavo.engine.worker.mailbox import BLOCK, Mailbox
 from octavo.errors import EngineDied
 
 FIRST = TokenChunk((1,), logprobs=(TokenLogprob(1, -1.0),), prompt_logprobs=(TokenLogprob(9, -3.0),), num_cached=4)
@@ -33,6 +33,20 @@ async def test_a_reader_that_is_behind_gets_all_that_has_come_as_one_chunk() -> 
     assert await read(mailbox) == TokenChunk(
         (1, 2, 3), FinishReason.LENGTH, (*FIRST.logprobs, *LAST.logprobs), FIRST.prompt_logprobs, num_cached=4
     )
+    assert mailbox.is_empty
+
+
+@pytest.mark.parametrize("num_before", [BLOCK - 2, BLOCK - 1, BLOCK, 3 * BLOCK, 3 * BLOCK + 7])
+async def test_a_reader_that_is_far_behind_misses_nothing(num_before: int) -> None:
+    mailbox = Mailbox()
+    mailbox.put(FIRST)
+    for token in range(num_before):
+        mailbox.put(TokenChunk((token,)))
+    mailbox.put(LAST)
+    whole = await read(mailbox)
+    assert whole.tokens == (1, *range(num_before), 2, 3)
+    assert (whole.finish_reason, whole.num_cached) == (FinishReason.LENGTH, FIRST.num_cached)
+    assert whole.logprobs == (*FIRST.logprobs, *LAST.logprobs)
     assert mailbox.is_empty
 
 

@@ -89,6 +89,8 @@ class BatchingEngine:
         self._streams: dict[str, Stream] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._is_closed = False
+        self._num_steps = 0
+        self._step = 0
 
     @property
     def info(self) -> EngineInfo:
@@ -150,7 +152,12 @@ class BatchingEngine:
         core = self._core
         state = EngineState.CLOSED if self._is_closed else EngineState.READY
         return EngineHealth(
-            state, num_running=core.num_running, num_waiting=core.num_waiting, batch_size=core.batch_size
+            state,
+            num_running=core.num_running,
+            num_waiting=core.num_waiting,
+            batch_size=core.batch_size,
+            step=self._step,
+            cache=core.cache_use,
         )
 
     async def close(self) -> None:
@@ -162,6 +169,7 @@ class BatchingEngine:
             stream.put_nowait(EngineUnavailable("The engine is stopping."))
 
     def run(self) -> None:
+        self._begin_step()
         if not self._is_closed:
             self._grammars.warm_up()
         try:
@@ -178,6 +186,7 @@ class BatchingEngine:
 
     def _turn(self, *, waits: bool) -> None:
         """Do what was asked, and a step. waits: for something to do."""
+        self._begin_step()
         outputs = self._obey(waits=waits)
         if self._core.has_work:
             outputs += self._core.step()
@@ -201,7 +210,7 @@ class BatchingEngine:
     def _obey(self, *, waits: bool) -> list[Output]:
         outputs: list[Output] = []
         while not self._commands.empty() or (waits and not (self._core.has_work or outputs or self._is_closed)):
-            match self._commands.get():
+            match self._next_command():
                 case Submit(request, grammar):
                     outputs += self._core.submit(request, grammar)
                 case Cancel(request_id):
@@ -211,6 +220,18 @@ class BatchingEngine:
                 case Wake():
                     pass
         return outputs
+
+    def _next_command(self) -> Command:
+        """Where there is none yet, waiting for it is no step."""
+        if self._commands.empty():
+            self._step = 0
+        command = self._commands.get()
+        self._begin_step()
+        return command
+
+    def _begin_step(self) -> None:
+        self._num_steps += 1
+        self._step = self._num_steps
 
     def _refuse_commands(self) -> None:
         """Nobody may wait for ever for what is not done any more."""

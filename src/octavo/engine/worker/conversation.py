@@ -14,6 +14,7 @@ from octavo.core.request import GenerationRequest
 from octavo.engine.base import HostedEngine
 from octavo.engine.worker.frames import (
     Activity,
+    Alive,
     Call,
     CallFailed,
     Cancel,
@@ -42,6 +43,7 @@ from octavo.errors import EngineError, OctavoError, UnsupportedGrammar
 log = logging.getLogger("octavo.worker")
 
 ACTIVITY_INTERVAL = 0.1
+ALIVE_INTERVAL = 1.0
 FAULT_EXIT = 1
 
 
@@ -71,6 +73,7 @@ class Conversation:
         self._background: set[asyncio.Task[None]] = set()
         self._outbox: list[tuple[str, TokenChunk]] = []
         self._start(self._listen())
+        self._start(self._say_alive())
 
     def send(self, message: ToParent) -> None:
         self._writer.write(pack(message))
@@ -180,8 +183,13 @@ class Conversation:
         last = None
         while True:
             health = engine.health()
-            now = Activity(health.num_running, health.num_waiting, health.batch_size)
+            now = Activity(health.num_running, health.num_waiting, health.batch_size, health.cache)
             if now != last:
                 self.send(now)
                 last = now
             await asyncio.sleep(ACTIVITY_INTERVAL)
+
+    async def _say_alive(self) -> None:
+        while True:
+            self.send(Alive(self._engine.health().step if self._engine is not None else 0))
+            await asyncio.sleep(ALIVE_INTERVAL)

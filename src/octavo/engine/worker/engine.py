@@ -5,6 +5,7 @@ import logging
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from octavo.core.adapters import Adapter
@@ -17,9 +18,12 @@ from octavo.engine.specs import EngineSpec
 from octavo.engine.worker import frames
 from octavo.engine.worker.backoff import Backoff
 from octavo.engine.worker.calls import Calls
+from octavo.engine.worker.ending import HUNG_STEP, LOAD_FAILED, NOT_STARTED, Ending
 from octavo.engine.worker.held_images import HeldImages
 from octavo.engine.worker.mailbox import Mailbox
 from octavo.engine.worker.process import ChildProcess
+from octavo.engine.worker.quarantine import Quarantine, Work
+from octavo.engine.worker.watchdog import Watchdog
 from octavo.errors import (
     AdapterRefused,
     EngineDied,
@@ -36,6 +40,11 @@ log = logging.getLogger("octavo.worker")
 
 CLOSE_GRACE = 5.0
 DEATH_GRACE = 1.0
+MAX_SILENCE = 15.0
+"""Of a child that says every second that it lives. It waits for one function of C at the most that keeps Python's lock,
+such as the loading of a library from a slow disk; what is longer than this would be noticed as an outage."""
+MAX_STEP = 120.0
+WATCH_INTERVAL = 0.5
 CALL_ERRORS = {error.code: error for error in (AdapterRefused, ImageRefused, VisionUnsupported)}
 """What a call may fail with beside EngineError, by code."""
 
@@ -44,11 +53,22 @@ class WorkerEngine:
     """Implements `Engine`. `start` it on the event loop that will use it.
 
     fallback: the spec to go on with when the child dies by itself while it loads `spec`.
+    max_silence, max_step: seconds after which a child that says nothing, or does not end a step, is replaced.
     """
 
-    def __init__(self, spec: EngineSpec, fallback: EngineSpec | None = None) -> None:
+    def __init__(
+        self,
+        spec: EngineSpec,
+        fallback: EngineSpec | None = None,
+        *,
+        max_silence: float = MAX_SILENCE,
+        max_step: float = MAX_STEP,
+    ) -> None:
         self._spec = spec
         self._fallback = fallback
+        self._new_watchdog = partial(Watchdog, max_silence=max_silence, max_step=max_step)
+        self._watchdog = self._new_watchdog()
+        self._quarantine = Quarantine()
         self._child: ChildProcess | None = None
         self._supervisor: asyncio.Task[None] | None = None
         self._health = EngineHealth(EngineState.LOADING, progress=0.0)
@@ -100,48 +120,50 @@ class WorkerEngine:
         return self._child.pid if self._child else None
 
     def health(self) -> EngineHealth:
-        return self._health
+        return replace(self._health, pid=self.pid)
 
     async def encode(self, fragments: Sequence[Fragment]) -> tuple[int, ...]:
-        tokens: tuple[int, ...] = await self._call(lambda call: frames.Encode(call, tuple(fragments)))
+        text = tuple(fragments)
+        tokens: tuple[int, ...] = await self._work(text, lambda call: frames.Encode(call, text))
         return tokens
 
     async def encode_image(self, image: Image) -> ImageTokens:
         with self._images.held((image,)):
-            tokens: ImageTokens = await self._call(lambda call: frames.EncodeImage(call, image.digest))
+            tokens: ImageTokens = await self._work(image, lambda call: frames.EncodeImage(call, image.digest))
         return tokens
 
     def hold_images(self, images: Sequence[Image]) -> AbstractContextManager[None]:
         return self._images.held(images)
 
     async def load_adapter(self, adapter: Adapter) -> None:
-        await self._call(lambda call: frames.LoadAdapter(call, adapter))
+        await self._call(frames.LoadAdapter(self._calls.next_number(), adapter))
         self._adapters[adapter.key] = adapter
 
     async def unload_adapter(self, key: str) -> None:
         self._adapters.pop(key, None)
         if self._health.state is EngineState.READY:  # another child will not hear of it
-            await self._call(lambda call: frames.UnloadAdapter(call, key))
+            await self._call(frames.UnloadAdapter(self._calls.next_number(), key))
 
     async def generate(self, request: GenerationRequest) -> AsyncGenerator[TokenChunk, None]:
-        child = self._ready_child()
-        child.send(frames.Submit(request))
-        mailbox = self._mailboxes[request.id] = Mailbox()
-        is_over = False
-        try:
-            while not is_over:
-                if mailbox.is_empty:
-                    await mailbox.arrival()
-                chunk = mailbox.take()
-                is_over = chunk.finish_reason is not None
-                yield chunk
-        except OctavoError:
-            is_over = True
-            raise
-        finally:
-            del self._mailboxes[request.id]
-            if not is_over:
-                child.send(frames.Cancel(request.id))
+        async with self._quarantine.computing(request.id, request):
+            child = self._ready_child()
+            child.send(frames.Submit(request))
+            mailbox = self._mailboxes[request.id] = Mailbox()
+            is_over = False
+            try:
+                while not is_over:
+                    if mailbox.is_empty:
+                        await mailbox.arrival()
+                    chunk = mailbox.take()
+                    is_over = chunk.finish_reason is not None
+                    yield chunk
+            except OctavoError:
+                is_over = True
+                raise
+            finally:
+                del self._mailboxes[request.id]
+                if not is_over:
+                    child.send(frames.Cancel(request.id))
 
     async def close(self) -> None:
         self._set_state(EngineState.CLOSED, "The engine is stopped.")
@@ -155,11 +177,16 @@ class WorkerEngine:
             await self._child.stop(grace=CLOSE_GRACE)
             self._child = None
 
-    async def _call(self, frame: Callable[[int], frames.Call]) -> Any:
-        """What the child answers to the frame with this call's number."""
-        child, number = self._ready_child(), self._calls.next_number()
-        child.send(frame(number))
-        return await self._calls.answer(number)
+    async def _work(self, work: Work, frame: Callable[[int], frames.Call]) -> Any:
+        """As `_call`, with what a child might die of."""
+        number = self._calls.next_number()
+        async with self._quarantine.computing(number, work):
+            return await self._call(frame(number))
+
+    async def _call(self, frame: frames.Call) -> Any:
+        """What the child answers to the frame."""
+        self._ready_child().send(frame)
+        return await self._calls.answer(frame.call)
 
     def _send_if_ready(self, message: frames.ToChild) -> None:
         if self._child is not None and self._health.state is EngineState.READY:
@@ -175,22 +202,25 @@ class WorkerEngine:
 
     async def _supervise(self) -> None:
         while True:
-            try:
-                self._restored = tuple(self._adapters.values())
-                self._child = await ChildProcess.spawn(self._spec, self._restored)
-            except OSError as error:
-                await self._recover(f"Its process could not be started ({error.strerror}).", may_fall_back=False)
-                continue
-            load_failure = await self._converse(self._child)
-            ending = await self._child.stop(grace=DEATH_GRACE)
-            self._child = None
-            if load_failure is not None and not self._settled.is_set():
-                self._set_state(EngineState.FAILED, load_failure)
+            ending = await self._run_child()
+            if ending.reason == LOAD_FAILED and not self._settled.is_set():
+                self._set_state(EngineState.FAILED, ending.message)
                 self._settled.set()
                 return
-            # It died by itself and has never been ready: perhaps this machine cannot do what it was told.
-            died_loading = load_failure is None and not self._settled.is_set()
-            await self._recover(load_failure or f"Its process ended ({ending}).", may_fall_back=died_loading)
+            await self._recover(ending)
+
+    async def _run_child(self) -> Ending:
+        """From its start to its end."""
+        self._restored = tuple(self._adapters.values())
+        try:
+            child = self._child = await ChildProcess.spawn(self._spec, self._restored)
+        except OSError as error:
+            return Ending(NOT_STARTED, f"Its process could not be started ({error.strerror}).")
+        known = await self._converse(child)
+        self._lose_work(known)
+        ended = await child.stop(grace=DEATH_GRACE)
+        self._child = None
+        return known or ended
 
     def _end_supervision(self, task: asyncio.Task[None]) -> None:
         """A fault in the supervisor itself: without it nobody would be answered any more."""
@@ -200,27 +230,55 @@ class WorkerEngine:
             self._settled.set()
             self._end_all(EngineUnavailable, "The engine has failed.")
 
-    async def _converse(self, child: ChildProcess) -> str | None:
-        """Until the child is gone. Returns why the model cannot be loaded, if it said so."""
+    async def _converse(self, child: ChildProcess) -> Ending | None:
+        """Until the child is gone, or is given up. Returns why, where more is known than that it ended."""
         load_failure = None
-        while (message := await child.receive()) is not None:
-            if isinstance(message, frames.LoadFailed):
-                load_failure = message.message
-            else:
-                self._handle(message)
-        return load_failure
+        self._watchdog = self._new_watchdog()
+        watch = asyncio.create_task(self._watch(child))
+        try:
+            while (message := await child.receive()) is not None:
+                if isinstance(message, frames.LoadFailed):
+                    load_failure = Ending(LOAD_FAILED, message.message)
+                else:
+                    self._handle(message)
+        finally:
+            watch.cancel()
+        return self._watchdog.verdict or load_failure
 
-    async def _recover(self, reason: str, *, may_fall_back: bool) -> None:
-        """After a child's end: answer its requests, and wait before the next one."""
-        log.error("the engine is down: %s", reason)
+    async def _watch(self, child: ChildProcess) -> None:
+        """A turn of this loop counts as its interval, however long ago the last one was: see Watchdog."""
+        while self._watchdog.verdict is None:
+            await asyncio.sleep(WATCH_INTERVAL)
+            self._watchdog.wait(WATCH_INTERVAL)
+        child.kill()
+
+    def _lose_work(self, ending: Ending | None) -> None:
+        """Answer those whose child is gone at once, also where the system takes its time to end its process."""
+        if self._health.state is EngineState.READY:
+            self._set_state(EngineState.RESTARTING, "Its process is gone.")
+        self._quarantine.blame(hung_step=ending is not None and ending.reason == HUNG_STEP)
         self._end_all(EngineDied, "The engine stopped while it worked on this request; it is being restarted.")
-        self._set_state(EngineState.RESTARTING, reason)
-        self._health = replace(self._health, num_restarts=self._health.num_restarts + 1)
-        if may_fall_back and self._fallback is not None:
+
+    async def _recover(self, ending: Ending) -> None:
+        """After a child's end: say so, and wait before the next one."""
+        log.error("the engine is down: %s", ending.message)
+        self._set_state(EngineState.RESTARTING, ending.message)
+        self._count_death(ending)
+        if ending.is_crash and not self._settled.is_set() and self._fallback is not None:
+            # It has never been ready: perhaps this machine cannot do what it was told.
             log.warning("it died while loading: going on with the fall-back %s", self._fallback)
             self._spec, self._fallback = self._fallback, None
         else:
             await asyncio.sleep(self._backoff.next_delay())
+
+    def _count_death(self, ending: Ending) -> None:
+        deaths = self._health.deaths
+        self._health = replace(
+            self._health,
+            num_restarts=self._health.num_restarts + 1,
+            deaths={**deaths, ending.reason: deaths.get(ending.reason, 0) + 1},
+            num_quarantined=self._quarantine.num_found,
+        )
 
     def _handle(self, message: frames.ToParent) -> None:
         match message:
@@ -229,20 +287,31 @@ class WorkerEngine:
                     if (mailbox := self._mailboxes.get(request_id)) is not None:
                         mailbox.put(chunk)
                     if chunk.finish_reason is not None:
+                        self._quarantine.finish(request_id)
                         self._backoff.reset()
             case frames.Failed(request_id, text, is_refusal):
+                self._quarantine.finish(request_id)
                 if request_id in self._mailboxes:
                     self._mailboxes[request_id].fail(UnsupportedGrammar(text) if is_refusal else EngineError(text))
             case frames.Encoded(call, tokens):
+                self._quarantine.finish(call)
                 self._calls.settle(call, tokens)
             case frames.ImageEncoded(call, image_tokens):
+                self._quarantine.finish(call)
                 self._calls.settle(call, image_tokens)
             case frames.Done(call):
                 self._calls.settle(call, None)
             case frames.CallFailed(call, code, text, param):
+                self._quarantine.finish(call)
                 self._calls.settle(call, CALL_ERRORS.get(code, EngineError)(text, param=param))
-            case frames.Activity(running, waiting, batch_size):
-                self._health = replace(self._health, num_running=running, num_waiting=waiting, batch_size=batch_size)
+            case frames.Activity(running, waiting, batch_size, cache):
+                self._health = replace(
+                    self._health, num_running=running, num_waiting=waiting, batch_size=batch_size, cache=cache
+                )
+            case frames.Alive(step):
+                if self._watchdog.hear(step):
+                    self._quarantine.observe_step(step)
+                    self._health = replace(self._health, step=step)
             case frames.Progress(fraction):
                 self._health = replace(self._health, progress=fraction)
             case frames.Ready(info, vocabulary, lost_adapters):
@@ -276,5 +345,7 @@ class WorkerEngine:
             progress=float(state is EngineState.READY),
             message=message,
             num_restarts=self._health.num_restarts,
+            deaths=self._health.deaths,
+            num_quarantined=self._health.num_quarantined,
             lost_adapters=self._health.lost_adapters,
         )

@@ -13,7 +13,7 @@ from octavo.core.images import Image, ImageTokens
 from octavo.core.output import TokenChunk
 from octavo.core.request import GenerationRequest
 from octavo.core.vocabulary import Vocabulary
-from octavo.engine.base import EngineInfo, Fragment
+from octavo.engine.base import CacheUse, EngineInfo, Fragment
 from octavo.engine.specs import EngineSpec
 
 LENGTH = struct.Struct("!I")
@@ -131,17 +131,24 @@ class CallFailed(msgspec.Struct, tag="call_failed"):
 
 
 class Activity(msgspec.Struct, tag="activity"):
-    """Sequences in slots, in the queue, and in the last step; sent when one of them has changed."""
+    """Sequences in slots, in the queue, and in the last step; sent when one of them, or of the cache, has changed."""
 
     num_running: int
     num_waiting: int
     batch_size: int
+    cache: CacheUse = CacheUse()
+
+
+class Alive(msgspec.Struct, tag="alive"):
+    """Sent every second, also while it loads. step: as in EngineHealth."""
+
+    step: int
 
 
 Call = Encode | EncodeImage | LoadAdapter | UnloadAdapter
 ToChild = Load | Submit | Cancel | HoldImage | DropImage | Call | Shutdown
 Result = Encoded | ImageEncoded | Done | CallFailed
-ToParent = Progress | Ready | LoadFailed | Chunks | Failed | Result | Activity
+ToParent = Progress | Ready | LoadFailed | Chunks | Failed | Result | Activity | Alive
 
 _encoder = msgspec.msgpack.Encoder()
 _decode_to_child = msgspec.msgpack.Decoder(ToChild).decode

@@ -5,18 +5,26 @@ import asyncio
 from octavo.core.output import TokenChunk
 from octavo.errors import OctavoError
 
+BLOCK = 64
+"""Chunks that are kept as one: a client may read nothing for half a minute, and a chunk of one token takes many times
+the memory of a token among others."""
+
 
 class Mailbox:
     """A queue of chunks with one reader. What has come meanwhile is read as one chunk: a reader that is behind, with a
     slow client or on a busy machine, catches up at once."""
 
     def __init__(self) -> None:
-        self._chunks: list[TokenChunk] = []
+        self._blocks: list[TokenChunk] = []
+        self._chunks: list[TokenChunk] = []  # behind the blocks
         self._error: OctavoError | None = None
         self._arrival: asyncio.Future[None] | None = None  # while the reader waits
 
     def put(self, chunk: TokenChunk) -> None:
         self._chunks.append(chunk)
+        if len(self._chunks) == BLOCK:
+            self._blocks.append(TokenChunk.joined(self._chunks))
+            self._chunks = []
         self._wake()
 
     def fail(self, error: OctavoError) -> None:
@@ -26,7 +34,7 @@ class Mailbox:
 
     @property
     def is_empty(self) -> bool:
-        return not self._chunks and self._error is None
+        return not (self._chunks or self._blocks) and self._error is None
 
     def arrival(self) -> asyncio.Future[None]:
         """For the reader of an empty mailbox: done when something comes."""
@@ -35,10 +43,11 @@ class Mailbox:
 
     def take(self) -> TokenChunk:
         """All that has come since the last time, where that is something. Raises the error that came behind it."""
-        if not self._chunks:
+        chunks = [*self._blocks, *self._chunks]
+        if not chunks:
             assert self._error is not None
             raise self._error
-        chunks, self._chunks = self._chunks, []
+        self._blocks, self._chunks = [], []
         return chunks[0] if len(chunks) == 1 else TokenChunk.joined(chunks)
 
     def _wake(self) -> None:

@@ -2,14 +2,15 @@
 
 import asyncio
 import os
-import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
 
 from octavo.core.adapters import Adapter
 from octavo.engine.specs import EngineSpec
+from octavo.engine.worker.ending import Ending
 from octavo.engine.worker.frames import Load, ToChild, ToParent, pack, read_for_parent
 
 MODULE = "octavo.engine"
@@ -30,18 +31,14 @@ class ChildProcess:
 
     @classmethod
     async def spawn(cls, spec: EngineSpec, adapters: tuple[Adapter, ...] = ()) -> "ChildProcess":
+        """Raises OSError."""
         ours, theirs = socket.socketpair()
-        with theirs:
-            process = await asyncio.create_subprocess_exec(
-                sys.executable,
-                "-m",
-                MODULE,
-                str(theirs.fileno()),
-                pass_fds=(theirs.fileno(),),
-                stdin=subprocess.DEVNULL,
-                env=ENVIRONMENT | os.environ,
-            )
-        reader, writer = await asyncio.open_unix_connection(sock=ours)
+        try:
+            process = await _start(theirs)
+            reader, writer = await asyncio.open_unix_connection(sock=ours)
+        except BaseException:
+            ours.close()  # where there is a process already, it ends at this
+            raise
         child = cls(process, reader, writer)
         child.send(Load(spec, adapters))
         return child
@@ -58,22 +55,38 @@ class ChildProcess:
     async def receive(self) -> ToParent | None:
         return await read_for_parent(self._reader)
 
-    async def stop(self, *, grace: float) -> str:
-        """Make sure that it has ended, after `grace` seconds by force; returns how it ended, for people."""
+    def kill(self) -> None:
+        """End it by force, and listen no more: one that the system does not let go yet says nothing either."""
+        with suppress(ProcessLookupError):
+            self._process.kill()
+        self._writer.close()
+
+    async def stop(self, *, grace: float) -> Ending:
+        """Make sure that it has ended, after `grace` seconds by force; returns how it ended."""
         try:
-            await asyncio.wait_for(self._process.wait(), grace)
+            async with asyncio.timeout(grace):  # wait_for of Python 3.11 can lose a cancellation
+                await self._process.wait()
         except TimeoutError:
-            with suppress(ProcessLookupError):
-                self._process.kill()
+            self.kill()
             await self._process.wait()
         self._writer.close()
-        return _describe_exit(self._process.returncode or 0)
+        return Ending.of(self._process.returncode or 0)
 
 
-def _describe_exit(returncode: int) -> str:
-    if returncode >= 0:
-        return f"exit code {returncode}"
-    try:
-        return signal.Signals(-returncode).name
-    except ValueError:
-        return f"signal {-returncode}"
+async def _start(theirs: socket.socket) -> asyncio.subprocess.Process:
+    """With its end of the socket, which nobody else has then."""
+    with theirs:
+        return await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            MODULE,
+            str(theirs.fileno()),
+            pass_fds=(theirs.fileno(),),
+            stdin=subprocess.DEVNULL,
+            env=ENVIRONMENT | _inherited(os.environ),
+        )
+
+
+def _inherited(environment: Mapping[str, str]) -> dict[str, str]:
+    """Without our settings, among them keys: what of them concerns a child is in its spec."""
+    return {name: value for name, value in environment.items() if not name.startswith("OCTAVO_")}
