@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from octavo.telemetry import configure_logging, log_request
+from octavo.telemetry import Phases, RequestReport, configure_logging, log_request
 
 
 @pytest.fixture(autouse=True)
@@ -20,17 +20,25 @@ def _restored_root() -> Iterator[None]:
 
 
 def log_one(model: str = "smol", ignored_fields: tuple[str, ...] = ("colour",)) -> None:
-    log_request(
-        request_id="cmpl-1",
+    report = RequestReport(
+        id="cmpl-1",
+        method="POST",
         endpoint="/v1/completions",
-        model=model,
         status=200,
+        started=1e9,
+        seconds=0.12345,
+        key_id="key-1",
+        user="8d0f",
+        model=model,
         prompt_tokens=5,
         generated_tokens=16,
-        seconds=0.12345,
+        cached_tokens=4,
+        phases=Phases(admitted=0.01, computed=0.03, first_token=0.05, ended=0.12),
         finish_reasons=("stop", "length"),
         ignored_fields=ignored_fields,
+        error_code="engine_died",
     )
+    log_request(report, trace_id="4bf9")
 
 
 def test_a_request_leaves_one_json_line_with_all_it_says(capsys: pytest.CaptureFixture[str]) -> None:
@@ -46,14 +54,21 @@ def test_a_request_leaves_one_json_line_with_all_it_says(capsys: pytest.CaptureF
         "logger": "octavo.request",
         "message": "request",
         "id": "cmpl-1",
+        "key": "key-1",
+        "user": "8d0f",
         "endpoint": "/v1/completions",
         "model": "smol",
         "status": 200,
         "prompt_tokens": 5,
         "generated_tokens": 16,
+        "cached_tokens": 4,
         "seconds": 0.123,
+        "seconds_to_first_token": 0.05,
+        "queue_seconds": 0.02,
         "finish_reasons": ["stop", "length"],
         "ignored_fields": ["colour"],
+        "error": "engine_died",
+        "trace_id": "4bf9",
     }
 
 
@@ -62,8 +77,9 @@ def test_a_request_leaves_one_line_for_people(capsys: pytest.CaptureFixture[str]
     log_one(ignored_fields=())
     _, line = capsys.readouterr().err.rstrip("\n").split(" ", 1)
     assert line == (
-        "INFO    request id=cmpl-1 endpoint=/v1/completions model=smol status=200 prompt_tokens=5 generated_tokens=16"
-        " seconds=0.123 finish_reasons=stop,length"
+        "INFO    request id=cmpl-1 key=key-1 user=8d0f endpoint=/v1/completions model=smol status=200 prompt_tokens=5"
+        " generated_tokens=16 cached_tokens=4 seconds=0.123 seconds_to_first_token=0.05 queue_seconds=0.02"
+        " finish_reasons=stop,length error=engine_died trace_id=4bf9"
     )
 
 

@@ -3,7 +3,10 @@
 from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 
+from octavo.telemetry.choice_metrics import ChoicePhases, EndedChoice
 from octavo.telemetry.metrics import Metrics
+from octavo.telemetry.usage_metrics import MAX_SHOWN
+from octavo.telemetry.user_hash import user_hash
 
 
 def samples_of(metrics: Metrics) -> dict[tuple[str, tuple[str, ...]], float]:
@@ -83,6 +86,73 @@ def test_the_restart_counter_never_falls_and_counts_no_restart_twice() -> None:
     for total in (1, 1, 0, 2):
         metrics.observe_engine("a", num_running=0, num_waiting=0, batch_size=0, num_restarts=total)
     assert samples_of(metrics)["octavo_engine_restarts_total", ("a",)] == 2
+
+
+def test_deaths_of_an_engine_are_counted_by_reason_and_what_caused_them() -> None:
+    metrics = Metrics(CollectorRegistry())
+    for deaths, num_quarantined in (({"SIGKILL": 1}, 0), ({"SIGKILL": 1, "hung_step": 2}, 1)):
+        metrics.observe_deaths("a", deaths, num_quarantined=num_quarantined)
+    samples = samples_of(metrics)
+    assert samples["octavo_engine_deaths_total", ("a", "SIGKILL")] == 1
+    assert samples["octavo_engine_deaths_total", ("a", "hung_step")] == 2
+    assert samples["octavo_requests_quarantined_total", ("a",)] == 1
+
+
+def test_the_end_of_a_choice_is_told_by_its_reason_and_what_it_took() -> None:
+    metrics = Metrics(CollectorRegistry())
+    metrics.observe_choice("a", EndedChoice("stop", num_prompt_tokens=7, num_tokens=30, seconds=2.5))
+    metrics.observe_choice("a", EndedChoice("closed", num_prompt_tokens=9, num_tokens=0, seconds=0.5))
+    metrics.observe_phases("a", ChoicePhases(queue=0.25, prefill=0.5, decode=1.5))
+    samples = samples_of(metrics)
+    assert samples["octavo_choices_total", ("closed", "a")] == 1
+    assert samples["octavo_choice_prompt_tokens_sum", ("a",)] == 16
+    assert samples["octavo_choice_generation_tokens_sum", ("a",)] == 30
+    assert samples["octavo_choice_duration_seconds_sum", ("a",)] == 3
+    assert samples["octavo_queue_time_seconds_sum", ("a",)] == 0.25
+    assert samples["octavo_prefill_time_seconds_sum", ("a",)] == 0.5
+    assert samples["octavo_decode_time_seconds_sum", ("a",)] == 1.5
+    metrics.forget_model("a")
+    assert not any("a" in labels for _, labels in samples_of(metrics))
+
+
+def test_the_cache_is_shown_as_a_part_of_what_it_holds() -> None:
+    metrics = Metrics(CollectorRegistry())
+    metrics.observe_cache("a", num_tokens=25, max_tokens=100, num_saved_prefixes=3, num_saved_tokens=40)
+    metrics.observe_cache("b", num_tokens=0, max_tokens=0, num_saved_prefixes=0, num_saved_tokens=0)
+    samples = samples_of(metrics)
+    assert samples["octavo_kv_cache_usage_ratio", ("a",)] == 0.25
+    assert samples["octavo_kv_cache_tokens", ("a",)] == 25
+    assert samples["octavo_saved_prefixes", ("a",)] == 3
+    assert samples["octavo_saved_tokens", ("a",)] == 40
+    assert samples["octavo_kv_cache_usage_ratio", ("b",)] == 0
+
+
+def test_tokens_are_counted_for_keys_and_for_users_by_a_hash() -> None:
+    metrics = Metrics(CollectorRegistry())
+    for user, number in (("ann", 5), ("ann", 2), ("", 1)):
+        metrics.count_usage("key-1", user, num_prompt_tokens=number, num_generation_tokens=10)
+    metrics.count_usage("", "ann", num_prompt_tokens=100, num_generation_tokens=0)
+    metrics.count_usage("", "", num_prompt_tokens=1000, num_generation_tokens=0)
+    samples, ann = samples_of(metrics), user_hash("ann")
+    assert samples["octavo_key_requests_total", ("key-1",)] == 3
+    assert samples["octavo_key_tokens_total", ("key-1", "prompt")] == 8
+    assert samples["octavo_key_tokens_total", ("key-1", "generation")] == 30
+    assert samples["octavo_user_requests_total", ("key-1", ann)] == 2
+    assert samples["octavo_user_tokens_total", ("key-1", "prompt", ann)] == 7
+    assert samples["octavo_user_tokens_total", ("", "prompt", ann)] == 100
+    assert '"ann"' not in metrics.render().decode()
+
+
+def test_users_who_come_without_end_fill_no_memory_and_are_all_counted() -> None:
+    metrics = Metrics(CollectorRegistry())
+    for number in range(3 * MAX_SHOWN):
+        metrics.count_usage("key-1", f"user {number}", num_prompt_tokens=1, num_generation_tokens=1)
+    shown = {
+        labels: value for (name, labels), value in samples_of(metrics).items() if name == "octavo_user_requests_total"
+    }
+    assert len(shown) == MAX_SHOWN + 1
+    assert shown["other", "other"] == 2 * MAX_SHOWN
+    assert sum(shown.values()) == 3 * MAX_SHOWN
 
 
 def test_two_registries_do_not_share_numbers() -> None:

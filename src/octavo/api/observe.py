@@ -1,20 +1,19 @@
-"""Around every request: its id, its line in the log, its metrics, and the answer to faults that nobody foresaw."""
+"""Around every request: its id, what is told of it, and the answer to faults that nobody foresaw."""
 
 import logging
-from time import perf_counter
 
 from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from octavo.api.errors import error_response, internal_error
+from octavo.api.errors import error_body, error_response, internal_error
+from octavo.api.event_bytes import sse_event
 from octavo.api.holds import holds_of
-from octavo.api.record import RequestRecord, start_record
-from octavo.telemetry import log_request
+from octavo.api.record import CLIENT_CLOSED, RequestRecord, start_record
+from octavo.api.report import report_of
+from octavo.telemetry import Trace, log_request
+from octavo.telemetry.contained import contained
 from octavo.telemetry.metrics import Metrics
-
-_CLIENT_CLOSED = 499
-"""Logged, never sent: there is nobody to send it to."""
 
 _PROBES = frozenset({"/health", "/ready", "/metrics"})
 """Asked every few seconds by whoever watches the server; their lines would bury the others."""
@@ -25,57 +24,70 @@ _logger = logging.getLogger(__name__)
 class Observe:
     """ASGI middleware, outside all others."""
 
-    def __init__(self, app: ASGIApp, *, metrics: Metrics) -> None:
+    def __init__(self, app: ASGIApp, *, metrics: Metrics, trace: Trace) -> None:
         self._app = app
         self._metrics = metrics
+        self._trace = trace
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        started = perf_counter()
         record = start_record(scope, Headers(scope=scope).get("x-request-id"))
         try:
             await self._answer(record, scope, receive, send)
         finally:
-            self._write(record, scope, perf_counter() - started)
+            self._tell(record, scope)
 
     async def _answer(self, record: RequestRecord, scope: Scope, receive: Receive, send: Send) -> None:
-        send_tagged = _tagging(record, send)
+        sending = _Sending(record, send)
         try:
             with holds_of(scope):
-                await self._app(scope, receive, send_tagged)
+                await self._app(scope, receive, sending)
         except ClientDisconnect:
-            record.status = _CLIENT_CLOSED
+            record.status = CLIENT_CLOSED
         except Exception:
-            _logger.exception("request %s failed", record.id)
-            if record.status:  # the answer has begun: only a broken connection can tell that it is not whole
-                raise
-            await error_response(internal_error())(scope, receive, send_tagged)
+            with contained():
+                _logger.exception("request %s failed", record.id)
+            if not record.status:
+                await error_response(internal_error())(scope, receive, sending)
+            elif sending.is_amid_events:
+                record.status = 500
+                await send({"type": "http.response.body", "body": sse_event(error_body(internal_error()))})
+            elif not sending.is_over:
+                raise  # only a broken connection can tell that the answer is not whole
 
-    def _write(self, record: RequestRecord, scope: Scope, seconds: float) -> None:
-        endpoint = getattr(scope.get("route"), "path", "unmatched")
-        status = record.status or _CLIENT_CLOSED  # cancelled before the first byte
-        self._metrics.observe_request(endpoint, status, seconds)
-        log_request(
-            request_id=record.id,
-            endpoint=endpoint,
-            model=record.model,
-            status=status,
-            prompt_tokens=record.prompt_tokens,
-            generated_tokens=record.generated_tokens,
-            seconds=seconds,
-            finish_reasons=record.finish_reasons,
-            ignored_fields=record.ignored_fields,
-            level=logging.DEBUG if endpoint in _PROBES else logging.INFO,
-        )
+    def _tell(self, record: RequestRecord, scope: Scope) -> None:
+        """Whatever cannot be told, the answer is sent and the others are told."""
+        report, trace_id = report_of(record, scope), ""
+        is_probe = report.endpoint in _PROBES
+        with contained():
+            self._metrics.observe_request(report.endpoint, report.status, report.seconds)
+        if not is_probe:
+            with contained():
+                trace_id = self._trace(report)
+        with contained():
+            log_request(report, trace_id=trace_id, level=logging.DEBUG if is_probe else logging.INFO)
 
 
-def _tagging(record: RequestRecord, send: Send) -> Send:
-    async def send_tagged(message: Message) -> None:
+class _Sending:
+    """Sends an answer with the headers that each one has, and knows how far it has come."""
+
+    def __init__(self, record: RequestRecord, send: Send) -> None:
+        self.is_over = False
+        self._has_events = False
+        self._record = record
+        self._send = send
+
+    @property
+    def is_amid_events(self) -> bool:
+        return self._has_events and not self.is_over
+
+    async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
-            record.status = message["status"]
-            message["headers"] = [*message.get("headers", ()), *record.headers]
-        await send(message)
-
-    return send_tagged
+            self._record.status = message["status"]
+            headers = [*message.get("headers", ()), *self._record.headers]
+            self._has_events = any(value.startswith(b"text/event-stream") for _, value in headers)
+            message["headers"] = headers
+        await self._send(message)
+        self.is_over = message["type"] == "http.response.body" and not message.get("more_body", False)

@@ -1,35 +1,59 @@
 """What is remembered of a request until its line is written to the log."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from time import perf_counter
 from uuid import uuid4
 
 from starlette.requests import Request
 from starlette.types import Scope
 
 from octavo.core.output import TextEvent
+from octavo.service import JobProgress
+from octavo.telemetry.report import Parameter
 
 _SCOPE_KEY = "octavo.record"
 _SAFE_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 _MAX_IGNORED_HEADER = 1000
 
+CLIENT_CLOSED = 499
+"""Logged, never sent: there is nobody to send it to."""
+
 
 @dataclass(slots=True)
 class RequestRecord:
-    """id: on every answer as x-request-id. status: as logged; an error after the first byte of a stream changes it."""
+    """id: on every answer as x-request-id. status: as logged; an error after the first byte of a stream changes it.
+
+    key_id, user, answer_id, error_code: empty for none. progress: of the generation, where there is one.
+    requested_model, parameters: what the client asked for, without what it said.
+    """
 
     id: str
+    key_id: str = ""
     status: int = 0
+    user: str = ""
     model: str = ""
+    requested_model: str = ""
+    answer_id: str = ""
+    parameters: Mapping[str, Parameter] = field(default_factory=dict)
     prompt_tokens: int = 0
     generated_tokens: int = 0
     finish_reasons: list[str] = field(default_factory=list)
     ignored_fields: tuple[str, ...] = ()
+    error_code: str = ""
+    progress: JobProgress = field(default_factory=JobProgress)
+    arrival: float = field(default_factory=perf_counter)
 
     def count(self, event: TextEvent) -> None:
         self.generated_tokens += event.num_tokens
         if event.finish_reason is not None:
             self.finish_reasons.append(event.finish_reason)
+
+    @property
+    def seconds(self) -> float:
+        """Since it arrived."""
+        return perf_counter() - self.arrival
 
     @property
     def headers(self) -> list[tuple[bytes, bytes]]:
@@ -49,8 +73,15 @@ def start_record(scope: Scope, given_id: str | None) -> RequestRecord:
 
 
 def record_of(request: Request) -> RequestRecord:
-    record = request.scope[_SCOPE_KEY]
-    assert isinstance(record, RequestRecord)
+    record = find_record(request.scope)
+    assert record is not None
+    return record
+
+
+def find_record(scope: Scope) -> RequestRecord | None:
+    """None for a request that failed before it had one."""
+    record = scope.get(_SCOPE_KEY)
+    assert record is None or isinstance(record, RequestRecord)
     return record
 
 

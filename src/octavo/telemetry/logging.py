@@ -6,6 +6,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
+from octavo.telemetry.report import RequestReport
+
 _MAX_TEXT = 200
 _MAX_ITEMS = 20
 
@@ -23,30 +25,25 @@ def configure_logging(level: str, as_json: bool) -> None:
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
 
 
-def log_request(
-    *,
-    request_id: str,
-    endpoint: str,
-    model: str,
-    status: int,
-    prompt_tokens: int,
-    generated_tokens: int,
-    seconds: float,
-    finish_reasons: Sequence[str] = (),
-    ignored_fields: Sequence[str] = (),
-    level: int = logging.INFO,
-) -> None:
+def log_request(report: RequestReport, *, trace_id: str = "", level: int = logging.INFO) -> None:
     """Leave one line about a request. It says what was asked of whom and how it went, never what was in it."""
     fields: dict[str, Value] = {
-        "id": request_id,
-        "endpoint": endpoint,
-        "model": model,
-        "status": status,
-        "prompt_tokens": prompt_tokens,
-        "generated_tokens": generated_tokens,
-        "seconds": round(seconds, 3),
-        "finish_reasons": list(finish_reasons),
-        "ignored_fields": list(ignored_fields),
+        "id": report.id,
+        "key": report.key_id,
+        "user": report.user,
+        "endpoint": report.endpoint,
+        "model": report.model,
+        "status": report.status,
+        "prompt_tokens": report.prompt_tokens,
+        "generated_tokens": report.generated_tokens,
+        "cached_tokens": report.cached_tokens,
+        "seconds": _rounded(report.seconds),
+        "seconds_to_first_token": _rounded(report.phases.first_token),
+        "queue_seconds": _rounded(report.queue_seconds),
+        "finish_reasons": list(report.finish_reasons),
+        "ignored_fields": list(report.ignored_fields),
+        "error": report.error_code,
+        "trace_id": trace_id,
     }
     logging.getLogger("octavo.request").log(level, "request", extra={"fields": fields})
 
@@ -76,6 +73,10 @@ class HumanFormatter(logging.Formatter):
         if record.exc_info:
             line += "\n" + self.formatException(record.exc_info)
         return line
+
+
+def _rounded(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds, 3)
 
 
 def _time_of(record: logging.LogRecord) -> datetime:

@@ -1,9 +1,15 @@
 """The numbers that Prometheus scrapes."""
 
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
+from prometheus_client.registry import Collector
+
+from octavo.telemetry.aliases import aliases_of
+from octavo.telemetry.choice_metrics import ChoiceMetrics, ChoicePhases, EndedChoice
+from octavo.telemetry.usage_metrics import UsageMetrics
 
 _REQUEST_BUCKETS = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
 _FIRST_TOKEN_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
@@ -15,7 +21,7 @@ class Metrics:
     """Octavo's metrics in one registry. Times are seconds.
 
     Labels must come from a small set: `model` is a served model's or adapter's id and `endpoint` a route's path, never
-    what a client sent.
+    what a client sent; who asks is shown for so many, and end users by a hash.
     """
 
     content_type = CONTENT_TYPE_LATEST
@@ -31,9 +37,15 @@ class Metrics:
             buckets=_REQUEST_BUCKETS,
         )
         self._tokens = _TokenMetrics(registry)
+        self._choices = ChoiceMetrics(registry)
+        self._usage = UsageMetrics(registry)
         self._engine = _EngineMetrics(registry)
         self._adapters = _AdapterMetrics(registry)
         self._images = _ImageMetrics(registry)
+        self._rate_limited = Counter(
+            "octavo_rate_limited", "Requests that a key's own limit refused.", ["limit"], registry=registry
+        )
+        self._prompt_log = _PromptLogMetrics(registry)
 
     def observe_request(self, endpoint: str, status: int, seconds: float) -> None:
         """Count an answered request and its duration."""
@@ -46,6 +58,9 @@ class Metrics:
     def count_cached_prompt_tokens(self, model: str, num_tokens: int) -> None:
         self._tokens.cached.labels(model).inc(num_tokens)
 
+    def count_computed_prompt_tokens(self, model: str, num_tokens: int) -> None:
+        self._tokens.computed.labels(model).inc(num_tokens)
+
     def count_generation_tokens(self, model: str, num_tokens: int) -> None:
         self._tokens.generation.labels(model).inc(num_tokens)
 
@@ -55,6 +70,17 @@ class Metrics:
     def observe_time_per_output_token(self, model: str, seconds: float) -> None:
         self._tokens.time_per_output.labels(model).observe(seconds)
 
+    def observe_choice(self, model: str, choice: EndedChoice) -> None:
+        self._choices.end(model, choice)
+
+    def observe_phases(self, model: str, phases: ChoicePhases) -> None:
+        """Of a choice that has at least one token."""
+        self._choices.observe_phases(model, phases)
+
+    def count_usage(self, key_id: str, user: str, *, num_prompt_tokens: int, num_generation_tokens: int) -> None:
+        """Count a request for whoever made it. key_id, user: empty for none."""
+        self._usage.count(key_id, user, num_prompt_tokens, num_generation_tokens)
+
     def observe_engine(
         self, model: str, *, num_running: int, num_waiting: int, batch_size: int, num_restarts: int
     ) -> None:
@@ -62,7 +88,26 @@ class Metrics:
         self._engine.running.labels(model).set(num_running)
         self._engine.waiting.labels(model).set(num_waiting)
         self._engine.batch_size.labels(model).set(batch_size)
-        self._engine.set_restarts(model, num_restarts)
+        self._engine.restarts.follow(num_restarts, model)
+
+    def observe_deaths(self, model: str, deaths: Mapping[str, int], *, num_quarantined: int) -> None:
+        """Show why an engine's process was replaced, by reason, and how many requests have been the cause: totals."""
+        for reason, total in deaths.items():
+            self._engine.deaths.follow(total, model, reason)
+        self._engine.quarantined.follow(num_quarantined, model)
+
+    def observe_readiness(self, model: str, *, is_ready: bool) -> None:
+        """Show whether a model can serve as of now."""
+        self._engine.ready.labels(model).set(is_ready)
+
+    def observe_cache(
+        self, model: str, *, num_tokens: int, max_tokens: int, num_saved_prefixes: int, num_saved_tokens: int
+    ) -> None:
+        """Show how full an engine's KV cache is as of now; max_tokens: 0 where that is not known."""
+        self._engine.cache_tokens.labels(model).set(num_tokens)
+        self._engine.cache_usage.labels(model).set(num_tokens / max_tokens if max_tokens else 0.0)
+        self._engine.saved_prefixes.labels(model).set(num_saved_prefixes)
+        self._engine.saved_tokens.labels(model).set(num_saved_tokens)
 
     def observe_adapters(self, model: str, num_loaded: int) -> None:
         """Show how many adapters of a model are served as of now."""
@@ -72,6 +117,10 @@ class Metrics:
         """Count an adapter that was to be loaded; one that is not was refused."""
         self._adapters.loads.labels(model, "loaded" if is_loaded else "refused").inc()
 
+    def count_rate_limited(self, limit: str) -> None:
+        """Count a request that a key's limit has refused: requests, tokens or concurrent."""
+        self._rate_limited.labels(limit).inc()
+
     def count_image(self, model: str, source: str, result: str) -> None:
         """Count an image that a model was to see. source: data or http. result: ok or refused."""
         self._images.given.labels(model, source, result).inc()
@@ -79,13 +128,38 @@ class Metrics:
     def observe_image_fetch(self, seconds: float) -> None:
         self._images.fetch_duration.observe(seconds)
 
+    def count_log_row(self, result: str) -> None:
+        """Count a request with log_prompt. result: logged, refused before it began, or lost at its end."""
+        self._prompt_log.rows.labels(result).inc()
+
+    def observe_prompt_log(
+        self, totals: Mapping[str, int], *, num_waiting: int, waiting_bytes: int, is_degraded: bool
+    ) -> None:
+        """Show the prompt log's state as of now. totals: how many rows so far have got each further result."""
+        self._prompt_log.waiting_rows.set(num_waiting)
+        self._prompt_log.waiting_bytes.set(waiting_bytes)
+        self._prompt_log.degraded.set(is_degraded)
+        for result, total in totals.items():
+            self._prompt_log.set_total(result, total)
+
     def forget_model(self, model: str) -> None:
         """Show nothing more of one that is gone, so that names that come and go fill no memory."""
         self._tokens.forget(model)
+        self._choices.forget(model)
 
     def render(self) -> bytes:
-        """The registry in Prometheus' text format, to be sent with `content_type`."""
-        return generate_latest(self._registry)
+        """The registry in Prometheus' text format, to be sent with `content_type`, and its aliases. In any thread."""
+        return generate_latest(_WithAliases(self._registry))
+
+
+class _WithAliases(Collector):
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._registry = registry
+
+    def collect(self) -> Iterator[Metric]:
+        families = tuple(self._registry.collect())
+        yield from families
+        yield from aliases_of(families)
 
 
 class _TokenMetrics:
@@ -96,6 +170,12 @@ class _TokenMetrics:
         self.cached = Counter(
             "octavo_cached_prompt_tokens",
             "Prompt tokens of requests that have ended, found computed.",
+            ["model"],
+            registry=registry,
+        )
+        self.computed = Counter(
+            "octavo_computed_prompt_tokens",
+            "Prompt tokens of requests that have ended, computed for them.",
             ["model"],
             registry=registry,
         )
@@ -116,7 +196,8 @@ class _TokenMetrics:
         )
 
     def forget(self, model: str) -> None:
-        for metric in (self.prompt, self.cached, self.generation, self.time_to_first, self.time_per_output):
+        counters = (self.prompt, self.cached, self.computed, self.generation)
+        for metric in (*counters, self.time_to_first, self.time_per_output):
             with suppress(KeyError):  # it has none of these
                 metric.remove(model)
 
@@ -126,15 +207,49 @@ class _EngineMetrics:
         self.running = Gauge("octavo_requests_running", "Sequences in slots.", ["model"], registry=registry)
         self.waiting = Gauge("octavo_requests_waiting", "Sequences in the queue.", ["model"], registry=registry)
         self.batch_size = Gauge("octavo_batch_size", "Sequences in the last step.", ["model"], registry=registry)
-        self._restarts = Counter(
-            "octavo_engine_restarts", "Times the engine's process was replaced.", ["model"], registry=registry
+        self.ready = Gauge("octavo_model_ready", "1 where a model can serve.", ["model"], registry=registry)
+        self.cache_tokens = Gauge(
+            "octavo_kv_cache_tokens", "Computed tokens of running sequences.", ["model"], registry=registry
         )
-        self._num_restarts: dict[str, int] = {}
+        self.cache_usage = Gauge(
+            "octavo_kv_cache_usage_ratio",
+            "Part of the KV cache that running sequences have filled, 0 to 1.",
+            ["model"],
+            registry=registry,
+        )
+        self.saved_prefixes = Gauge(
+            "octavo_saved_prefixes", "Earlier sequences in the host's memory.", ["model"], registry=registry
+        )
+        self.saved_tokens = Gauge(
+            "octavo_saved_tokens", "Tokens of earlier sequences in the host's memory.", ["model"], registry=registry
+        )
+        self.restarts = _Follower(
+            Counter("octavo_engine_restarts", "Times the engine's process was replaced.", ["model"], registry=registry)
+        )
+        self.deaths = _Follower(
+            Counter("octavo_engine_deaths", "The same, by how it ended.", ["model", "reason"], registry=registry)
+        )
+        self.quarantined = _Follower(
+            Counter(
+                "octavo_requests_quarantined",
+                "Requests that ended the engine's process twice and are refused since.",
+                ["model"],
+                registry=registry,
+            )
+        )
 
-    def set_restarts(self, model: str, total: int) -> None:
-        seen = self._num_restarts.get(model, 0)
-        self._restarts.labels(model).inc(max(0, total - seen))
-        self._num_restarts[model] = max(seen, total)
+
+class _Follower:
+    """A counter of what is counted elsewhere. It never falls."""
+
+    def __init__(self, counter: Counter) -> None:
+        self._counter = counter
+        self._seen: dict[tuple[str, ...], int] = {}
+
+    def follow(self, total: int, *labels: str) -> None:
+        seen = self._seen.get(labels, 0)
+        self._counter.labels(*labels).inc(max(0, total - seen))
+        self._seen[labels] = max(seen, total)
 
 
 class _ImageMetrics:
@@ -146,6 +261,28 @@ class _ImageMetrics:
             registry=registry,
             buckets=_FETCH_BUCKETS,
         )
+
+
+class _PromptLogMetrics:
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.rows = Counter(
+            "octavo_prompt_log_rows",
+            "Rows of the prompt log: logged, refused, lost; later stored, set_aside, deleted.",
+            ["result"],
+            registry=registry,
+        )
+        self.waiting_rows = Gauge(
+            "octavo_prompt_log_waiting_rows", "Rows that are not yet in the database.", registry=registry
+        )
+        self.waiting_bytes = Gauge("octavo_prompt_log_waiting_bytes", "Their size.", registry=registry)
+        self.degraded = Gauge(
+            "octavo_prompt_log_degraded", "1 while rows cannot be written, moved or deleted.", registry=registry
+        )
+        self._totals: dict[str, int] = {}
+
+    def set_total(self, result: str, total: int) -> None:
+        self.rows.labels(result).inc(max(0, total - self._totals.get(result, 0)))
+        self._totals[result] = total
 
 
 class _AdapterMetrics:
