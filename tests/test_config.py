@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from octavo.config import Settings, load_settings, options
+from octavo.config import Settings, key_for_calls, load_settings, options
 from octavo.errors import ConfigError
 
 PORTS = st.none() | st.integers(0, 65535)
@@ -92,6 +92,55 @@ def test_a_list_is_a_list_in_the_file_and_of_repeated_flags_and_json_in_the_envi
     monkeypatch.setenv("OCTAVO_ADAPTER", '["zorp=my folder/a,b=c.gguf", "b=hf:owner/repo"]')
     assert load_settings({}).adapter == ("zorp=my folder/a,b=c.gguf", "b=hf:owner/repo")
     assert load_settings({}).adapters == [("zorp", "my folder/a,b=c.gguf"), ("b", "hf:owner/repo")]
+
+
+@pytest.mark.parametrize("text", ["a,b", "a b", " a,  b ", "a\nb"])
+def test_keys_and_names_in_the_environment_have_commas_or_spaces_between_them(
+    text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("api_key", "allow_hosts", "allow_origins"):
+        monkeypatch.setenv(f"OCTAVO_{name.upper()}", text)
+
+    settings = load_settings({})
+
+    assert settings.api_key == settings.allow_hosts == settings.allow_origins == ("a", "b")
+    assert key_for_calls() == "a"
+
+
+@pytest.mark.parametrize(
+    ("file", "variable", "flags", "is_set"),
+    [
+        ("", "", {}, False),
+        ("api-key = ['a']", "", {}, True),
+        ("api-key = 'a'", "", {}, True),
+        ("", "a", {}, True),
+        ("", "", {"api_key": ["a"]}, True),
+        ("", "", {"keys_file": "no.json"}, True),
+    ],
+)
+def test_a_server_needs_a_key_where_there_are_some_or_a_file_of_them(
+    file: str, variable: str, flags: dict[str, object], is_set: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_file(file)
+    monkeypatch.setenv("OCTAVO_API_KEY", variable)
+
+    assert load_settings(flags).has_keys == is_set
+
+
+def test_a_list_of_keys_that_came_out_empty_opens_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OCTAVO_API_KEY", " , ")
+
+    with pytest.raises(ConfigError, match=r"^OCTAVO_API_KEY: must have a key"):
+        load_settings({})
+
+
+def test_settings_are_shown_without_keys_and_so_are_errors() -> None:
+    assert "secret" not in repr(load_settings({"api_key": ["secret"], "port": "1"}))
+    with pytest.raises(ConfigError) as caught:
+        load_settings({"api_key": [b"secret", 3], "port": "x"})
+
+    assert "--api-key: must be a valid string" in caught.value.message
+    assert "secret" not in caught.value.message
 
 
 def test_sizes_may_have_units() -> None:

@@ -2,7 +2,6 @@
 
 OctavoError
 ├── InvalidRequest             the request is malformed; `param` names the field
-│   ├── NotYetSupported        a documented field that this version refuses rather than ignores
 │   ├── UnknownField           strict mode: a field that no document names
 │   └── UnsupportedGrammar     a schema or grammar that cannot be kept to the letter, or is none
 ├── UnsupportedByModel         well-formed, but this model cannot do it
@@ -48,10 +47,6 @@ class OctavoError(Exception):
 
 class InvalidRequest(OctavoError):
     code = "invalid_request"
-
-
-class NotYetSupported(InvalidRequest):
-    code = "not_yet_supported"
 
 
 class UnknownField(InvalidRequest):

@@ -27,18 +27,27 @@ from octavo.errors import EngineUnavailable
 from octavo.service import (
     AdapterFiles,
     AdapterLoader,
+    AllowedHosts,
+    AllowedOrigins,
     GenerationService,
     ImageHosts,
     ImageSource,
+    Keyring,
     ModelRegistry,
+    OpenKeyring,
+    RateLimiter,
     ServedModel,
     no_folder,
 )
+from octavo.store.prompt_log import PromptLog
 from octavo.telemetry.metrics import Metrics
 from support.pictures import image_tokens
 
 MODEL = "demo"
 NO_ADAPTERS = AdapterFiles(no_folder, hub=None, max_size=0)
+OPEN = OpenKeyring()
+OWN_NAMES = AllowedHosts(["octavo"])
+NO_ORIGINS = AllowedOrigins()
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,11 +185,16 @@ def build(
     is_strict: bool = False,
     adapters: AdapterFiles = NO_ADAPTERS,
     image_hosts: Sequence[str] = (),
+    keyring: Keyring = OPEN,
+    hosts: AllowedHosts = OWN_NAMES,
+    origins: AllowedOrigins = NO_ORIGINS,
+    prompt_log: PromptLog | None = None,
 ) -> App:
     limits = limits or Limits()
     metrics = Metrics(CollectorRegistry())
     models = ModelRegistry([ServedModel(MODEL, engine, created=1_700_000_000)], limits)
-    service = GenerationService(metrics, limits)
+    limiter = RateLimiter(metrics)
+    service = GenerationService(metrics, limits, charge=limiter.charge)
     loader = AdapterLoader(models, metrics, adapters)
     app = create_app(
         models=models,
@@ -189,6 +203,11 @@ def build(
         images=ImageSource(limits, metrics, ImageHosts(image_hosts)),
         metrics=metrics,
         limits=limits,
+        keyring=keyring,
+        hosts=hosts,
+        origins=origins,
+        limiter=limiter,
+        prompt_log=prompt_log,
         is_strict=is_strict,
     )
     return App(app, engine)

@@ -24,7 +24,8 @@ class Exchange:
 
     def __init__(self, path: str, body: dict[str, Any], *, is_cut: bool = False) -> None:
         content = json.dumps(body).encode()
-        headers = [(b"content-type", b"application/json"), (b"content-length", str(len(content)).encode())]
+        size = str(len(content)).encode()
+        headers = [(b"host", b"octavo"), (b"content-type", b"application/json"), (b"content-length", size)]
         self.scope = {
             "type": "http",
             "asgi": {"version": "3.0"},

@@ -9,6 +9,7 @@ from octavo.api.errors import KINDS, error_body, kind_of
 from octavo.engine.base import EngineHealth, EngineState
 from octavo.engine.specs import ScriptedSpec
 from octavo.errors import OctavoError
+from octavo.telemetry.user_hash import user_hash
 from support.bad_inputs import CHAT, COMPLETIONS, JSON
 from support.checks import check_error, check_error_body
 
@@ -112,11 +113,21 @@ async def test_openapi_documents_every_body(client: httpx.AsyncClient) -> None:
         operation = document["paths"][path]["post"]
         for described in (operation["requestBody"], operation["responses"]["200"], operation["responses"]["422"]):
             for content in described["content"].values():
-                assert schemas[content["schema"]["$ref"].rpartition("/")[2]]["properties"]
+                [name] = re.findall(r"#/components/schemas/(\w+)", json.dumps(content))
+                assert schemas[name]["properties"]
     references = re.findall(r'"#/components/schemas/([^"]+)"', (await client.get("/openapi.json")).text)
     assert set(references) <= set(schemas)
     assert "HTTPValidationError" not in schemas
     assert {"temperature", "prompt", "logit_bias", "stop"} <= set(schemas["CompletionRequest"]["properties"])
+
+
+async def test_openapi_tells_the_bounds_of_this_server() -> None:
+    async with connected(scripted(limits=Limits(max_n=3, max_stop_length=5, max_prompts=7))) as client:
+        schemas = (await client.get("/openapi.json")).json()["components"]["schemas"]
+    fields = schemas["CompletionRequest"]["properties"]
+    assert [part.get("maximum") for part in fields["best_of"]["anyOf"]] == [3, None]
+    assert [part.get("maxLength") for part in fields["stop"]["anyOf"]] == [5, None, None]
+    assert [part.get("maxItems") for part in fields["prompt"]["anyOf"]] == [None, 7, None, 7]
 
 
 async def test_every_documented_example_is_answered(client: httpx.AsyncClient) -> None:
@@ -159,20 +170,25 @@ async def test_each_request_leaves_one_line_without_its_prompt(
     client: httpx.AsyncClient, caplog: pytest.LogCaptureFixture, is_streamed: bool
 ) -> None:
     caplog.set_level(logging.INFO, "octavo.request")
-    body = {"model": MODEL, "prompt": "secret words", "n": 2, "foo": 1, "stream": is_streamed}
+    body = {"model": MODEL, "prompt": "secret words", "n": 2, "foo": 1, "stream": is_streamed, "user": "secret name"}
     await client.post(COMPLETIONS, json=body, headers={"x-request-id": "r1"})
     [record] = [record for record in caplog.records if record.name == "octavo.request"]
     fields = vars(record)["fields"]
-    assert fields.pop("seconds") >= 0
+    assert fields.pop("seconds") >= fields.pop("seconds_to_first_token") >= fields.pop("queue_seconds") >= 0
     assert fields == {
         "id": "r1",
+        "key": "",
+        "user": user_hash("secret name"),
         "endpoint": COMPLETIONS,
         "model": MODEL,
         "status": 200,
         "prompt_tokens": 12,
         "generated_tokens": 12,
+        "cached_tokens": 0,
         "finish_reasons": ["stop", "stop"],
         "ignored_fields": ["foo"],
+        "error": "",
+        "trace_id": "",
     }
     assert "secret" not in caplog.text
 
@@ -185,13 +201,15 @@ def test_every_error_has_a_status_and_only_bad_requests_have_details() -> None:
         assert 400 <= kind_of(error).status < 600
         assert "what happened" in error_body(error)["message"]
         assert ("detail" in error_body(error)) == (kind_of(error).status == 422)
-    assert {kind.status for kind in KINDS.values()} == {400, 401, 403, 404, 405, 413, 415, 422, 429, 500, 503}
+    assert {kind.status for kind in KINDS.values()} == {
+        *(400, 401, 403, 404, 405, 408, 413, 414, 415, 422, 429, 431, 500, 503)
+    }
 
 
 @pytest.mark.parametrize("length", ["-1", "-5", "abc", "1.5", "+3", "0x10", "\u00b2", ""])
 async def test_a_length_that_is_no_number_is_refused(client: httpx.AsyncClient, length: str) -> None:
     headers = {"content-type": b"application/json", "content-length": length.encode("latin-1")}
-    check_error(await client.post(COMPLETIONS, content=b"{}", headers=headers), 422, None)
+    check_error(await client.post(COMPLETIONS, content=b"{}", headers=headers), 400, None)
 
 
 @pytest.mark.parametrize("length", [str(8 * 2**20 + 1), "9" * 5000])

@@ -39,6 +39,7 @@ OPTIONAL = [
     "stream",
     "stream_options",
     "user",
+    "log_prompt",
 ]
 OPTIONAL_OF = {
     COMPLETIONS: ["echo", "suffix", "best_of"],
@@ -53,12 +54,11 @@ OPTIONAL_OF = {
         "function_call",
     ],
 }
-REFUSED = ["log_prompt"]
 
 
 @pytest.mark.parametrize("path", BARE)
 async def test_null_is_as_good_as_absent(client: httpx.AsyncClient, path: str) -> None:
-    for field in [*OPTIONAL, *OPTIONAL_OF[path], *REFUSED]:
+    for field in [*OPTIONAL, *OPTIONAL_OF[path]]:
         response = await client.post(path, json={**BARE[path], field: None})
         assert response.status_code == 200, response.text
         assert "x-octavo-ignored" not in response.headers
@@ -74,7 +74,7 @@ async def test_every_optional_field_is_known(client: httpx.AsyncClient, path: st
 
 @pytest.mark.parametrize("path", BARE)
 async def test_all_fields_may_be_null_at_once(app: App, client: httpx.AsyncClient, path: str) -> None:
-    fields = dict.fromkeys([*OPTIONAL, *OPTIONAL_OF[path], *REFUSED])
+    fields = dict.fromkeys([*OPTIONAL, *OPTIONAL_OF[path]])
     assert (await client.post(path, json={**BARE[path], **fields})).status_code == 200
     [request] = app.engine.requests
     assert request.sampling == SamplingParams(seed=request.sampling.seed)
@@ -82,12 +82,6 @@ async def test_all_fields_may_be_null_at_once(app: App, client: httpx.AsyncClien
     assert not request.ignore_eos
     assert not request.stop_tokens
     assert request.min_tokens == 0
-
-
-async def test_a_refused_field_may_say_that_it_is_off(client: httpx.AsyncClient) -> None:
-    response = await complete(client, log_prompt=False)
-    assert response.status_code == 200, response.text
-    assert "x-octavo-ignored" not in response.headers
 
 
 async def test_every_setting_reaches_the_engine(app: App, client: httpx.AsyncClient) -> None:

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from octavo.api.body import parse_json
 from octavo.errors import InvalidRequest
 
+MAX_ITEMS = 100_000
+
 scalars = st.none() | st.booleans() | st.integers(-(2**63), 2**63) | st.floats(allow_nan=False, allow_infinity=False)
 texts = st.text(st.characters(exclude_categories=["Cs"]))
 values = st.recursive(scalars | texts, lambda inner: st.lists(inner) | st.dictionaries(texts, inner), max_leaves=20)
@@ -24,38 +26,56 @@ def depth(value: Any) -> int:
 
 @given(objects, st.booleans())
 def test_every_json_object_is_read_as_it_was_written(value: dict[str, Any], is_ascii: bool) -> None:
-    assert parse_json(json.dumps(value, ensure_ascii=is_ascii).encode(), max_depth=64) == value
+    assert parse_json(json.dumps(value, ensure_ascii=is_ascii).encode(), max_depth=64, max_items=MAX_ITEMS) == value
 
 
 @given(objects, st.integers(1, 6))
 def test_nesting_is_refused_exactly_beyond_the_limit(value: dict[str, Any], max_depth: int) -> None:
     body = json.dumps(value).encode()
     if depth(value) <= max_depth:
-        assert parse_json(body, max_depth=max_depth) == value
+        assert parse_json(body, max_depth=max_depth, max_items=MAX_ITEMS) == value
     else:
         with pytest.raises(InvalidRequest, match="nested too deeply"):
-            parse_json(body, max_depth=max_depth)
+            parse_json(body, max_depth=max_depth, max_items=MAX_ITEMS)
+
+
+def items(value: Any) -> int:
+    """Lists, objects and members."""
+    if isinstance(value, dict):
+        return 1 + sum(1 + items(part) for part in value.values())
+    return 1 + sum(map(items, value)) if isinstance(value, list) else 0
+
+
+@given(objects, st.integers(1, 12))
+def test_structure_is_refused_exactly_beyond_the_limit(value: dict[str, Any], max_items: int) -> None:
+    body = json.dumps(value).encode()
+    if items(value) <= max_items:
+        assert parse_json(body, max_depth=64, max_items=max_items) == value
+    else:
+        with pytest.raises(InvalidRequest, match="too many lists, objects and members"):
+            parse_json(body, max_depth=64, max_items=max_items)
 
 
 @given(st.binary(max_size=200))
 def test_any_bytes_are_an_object_or_an_invalid_request(body: bytes) -> None:
     with suppress(InvalidRequest):
-        assert isinstance(parse_json(body, max_depth=64), dict)
+        assert isinstance(parse_json(body, max_depth=64, max_items=MAX_ITEMS), dict)
 
 
-def test_brackets_inside_strings_are_no_nesting() -> None:
+def test_brackets_inside_strings_are_no_structure() -> None:
     text = '[{"\\"[' * 1000
-    assert parse_json(json.dumps({"a": text, text: [1]}).encode(), max_depth=2) == {"a": text, text: [1]}
+    value = {"a": text, text: [1]}
+    assert parse_json(json.dumps(value).encode(), max_depth=2, max_items=5) == value
 
 
 @pytest.mark.parametrize("escaped", ["\\ud83d\\ude00", "\\\\ud83d", "\\\\\\\\ud83d", "\\u00e9"])
 def test_whole_characters_may_be_escaped(escaped: str) -> None:
     body = f'{{"a": "{escaped}"}}'.encode()
-    assert parse_json(body, max_depth=64) == json.loads(body)
+    assert parse_json(body, max_depth=64, max_items=MAX_ITEMS) == json.loads(body)
 
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999", "[[1e999]]", "9" * 5000])
 def test_a_number_that_does_not_exist_names_its_field(number: str) -> None:
     with pytest.raises(InvalidRequest) as caught:
-        parse_json(f'{{"a": 1, "b": {number}}}'.encode(), max_depth=64)
+        parse_json(f'{{"a": 1, "b": {number}}}'.encode(), max_depth=64, max_items=MAX_ITEMS)
     assert caught.value.param == "b"

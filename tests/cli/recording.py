@@ -13,11 +13,12 @@ CHAT = "/v1/chat/completions"
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """body: the JSON that was sent, or None."""
+    """body: the JSON that was sent, or None. authorization: the header of that name."""
 
     method: str
     path: str
     body: Any
+    authorization: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +87,7 @@ class _Handler(BaseHTTPRequestHandler):
     def handle_request(self) -> None:
         size = int(self.headers.get("content-length", 0))
         body = json.loads(self.rfile.read(size)) if size else None
-        answer = self.server.recorder.answer(Recorded(self.command, self.path, body))
+        answer = self.server.recorder.answer(Recorded(self.command, self.path, body, self.headers["authorization"]))
         self.send_response(answer.status)
         self.end_headers()
         self.wfile.write(answer.body)

@@ -5,7 +5,10 @@ import sys
 
 import pytest
 
-HEAVY = {"fastapi", "jinja2", "llama_cpp", "llguidance", "numpy", "pydantic_settings", "rich", "starlette", "uvicorn"}
+HEAVY = {
+    *("fastapi", "jinja2", "llama_cpp", "llguidance", "numpy", "opentelemetry", "prometheus_client"),
+    *("pydantic_settings", "rich", "starlette", "uvicorn"),
+}
 
 
 def imported_by(module: str) -> set[str]:
@@ -28,3 +31,10 @@ def imported_by(module: str) -> set[str]:
 )
 def test_a_module_imports_nothing_heavy_but_what_it_needs(module: str, needed: set[str]) -> None:
     assert imported_by(module) & HEAVY <= needed
+
+
+def test_a_server_without_traces_imports_nothing_that_makes_them() -> None:
+    program = "import sys, octavo.cli.server; print(*sys.modules)"
+    modules = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
+    assert "octavo.cli.tracing" in modules
+    assert not [name for name in modules if name.startswith(("opentelemetry.sdk", "opentelemetry.exporter"))]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from support.processes import run_octavo, serving
+from support.processes import clean_environment, run_octavo, serving
 
 READY = "Ctrl-C stops the server"
 
@@ -60,7 +60,26 @@ def test_json_logs_replace_the_screen(tmp_path: Path) -> None:
 
 def test_an_address_that_others_can_reach_is_warned_about(tmp_path: Path) -> None:
     with serving("--host", "0.0.0.0", "--scripted-load-delay", "600", folder=tmp_path) as server:
-        server.wait_for("this version has no API keys")
+        server.wait_for("whoever reaches it can use the server")
+
+
+def test_with_keys_an_address_that_others_can_reach_is_not_warned_about(tmp_path: Path) -> None:
+    with serving("--host", "0.0.0.0", folder=tmp_path, OCTAVO_API_KEY="octv_secret") as server:
+        log = server.wait_for(READY).log
+
+    assert "WARNING" not in log
+    assert "octv_secret" not in log
+
+
+def test_with_keys_the_call_on_the_start_up_screen_takes_one_from_the_environment(tmp_path: Path) -> None:
+    with serving(folder=tmp_path, OCTAVO_API_KEY="octv_secret") as server:
+        [call] = re.findall(r"^  curl .*$", server.wait_for(READY).log, re.MULTILINE)
+        silent = call.replace("curl", "curl --silent --noproxy '*'", 1)
+        environment = clean_environment(OCTAVO_API_KEY="octv_secret")
+        done = subprocess.run(("sh", "-c", silent), env=environment, capture_output=True, check=True)
+
+    assert '-H "Authorization: Bearer $OCTAVO_API_KEY"' in call
+    assert done.stdout.endswith(b"data: [DONE]\n\n")
 
 
 def test_a_port_in_use_is_said_and_nothing_is_left_running(tmp_path: Path) -> None:
@@ -104,11 +123,30 @@ def test_a_bad_option_is_one_line_that_names_it_and_its_value(
     assert done.stderr.count(b"\n") == 1
 
 
-def test_an_option_that_does_not_exist_is_named(tmp_path: Path) -> None:
-    done = run_octavo("serve", "--api-key", "k", folder=tmp_path)
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--api-key", "sec ret"), "--api-key: A key has 1 to 512 visible ASCII characters, and no space."),
+        (("--keys-file", "no.json"), "The file of keys no.json cannot be read: No such file or directory."),
+        (("--allow-hosts", "a:1"), "--allow-hosts 'a:1' has a port; a name is allowed at any."),
+        (("--allow-origins", "null"), "--allow-origins 'null' is not an origin such as https://example.com."),
+    ],
+)
+def test_a_bad_option_about_access_ends_the_server_with_a_line_that_shows_no_key(
+    tmp_path: Path, arguments: tuple[str, ...], message: str
+) -> None:
+    done = run_octavo("serve", "--engine", "scripted", "--port", "0", *arguments, folder=tmp_path)
 
     assert done.returncode == 2
-    assert "No such option: --api-key" in done.stderr.decode()
+    assert done.stderr.decode().splitlines()[-1] == f"octavo: {message}"
+    assert b"sec ret" not in done.stderr
+
+
+def test_an_option_that_does_not_exist_is_named(tmp_path: Path) -> None:
+    done = run_octavo("serve", "--api-keys", "k", folder=tmp_path)
+
+    assert done.returncode == 2
+    assert "No such option: --api-keys" in done.stderr.decode()
 
 
 def test_an_unknown_setting_in_the_file_is_named(tmp_path: Path) -> None:

@@ -40,10 +40,8 @@ REQUEST_FIELDS = (
     "user",
     "peft",
     "image_url",
+    "log_prompt",
 )
-
-LATER_FIELDS = ("log_prompt",)
-"""Refused by this version where they ask for something, rather than ignored."""
 
 RESPONSE_FIELDS = (
     "id",
@@ -58,4 +56,4 @@ RESPONSE_FIELDS = (
     "error",
 )
 
-FIELDS = (*REQUEST_FIELDS, *LATER_FIELDS, *RESPONSE_FIELDS)
+FIELDS = (*REQUEST_FIELDS, *RESPONSE_FIELDS)

@@ -28,12 +28,17 @@ from octavo.service import (
     AdapterFiles,
     AdapterLoader,
     AdapterOrder,
+    AllowedHosts,
+    AllowedOrigins,
     GenerationService,
     ImageHosts,
     ImageSource,
     ModelRegistry,
+    OpenKeyring,
+    RateLimiter,
     ServedModel,
 )
+from octavo.store.prompt_log import PromptLog
 from octavo.telemetry.metrics import Metrics
 
 NAME = "given"
@@ -119,6 +124,7 @@ async def served(
     adapters: Iterable[str] = (),
     sees: bool = False,
     is_strict: bool = False,
+    prompt_log: PromptLog | None = None,
     **service_options: Any,
 ) -> AsyncIterator[Served]:
     """adapters: ids of those that are served with the model. sees: whether it is shown images.
@@ -138,6 +144,11 @@ async def served(
         images=ImageSource(limits, metrics, ImageHosts()),
         metrics=metrics,
         limits=limits,
+        keyring=OpenKeyring(),
+        hosts=AllowedHosts(["octavo"]),
+        origins=AllowedOrigins(),
+        limiter=RateLimiter(metrics),
+        prompt_log=prompt_log,
         is_strict=is_strict,
     )
     try:

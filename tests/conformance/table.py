@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping
 from itertools import groupby
 
 from conformance.checks import Check
-from conformance.fields import LATER_FIELDS
 from conformance.rows import ROWS
 
 PASSED = "pass"
@@ -20,16 +19,13 @@ This file is written by `make conformance`, which runs `tests/conformance/`; do 
 there, named by what must hold. **Others** are rows of `tests/conformance/rows.py`: public bug reports about the same
 field of other servers, each with its link. They say what was reported, not how those servers are today. A line without
 one is there because the API has the field.
-
-Not there yet, and refused with 422 where a request asks for it rather than ignored: {later}.
 """
 
 
 def render(checks: Iterable[Check], results: Mapping[str, str]) -> str:
     """The whole document. results: by the name of the test; a check without one was not run."""
-    later = ", ".join(f"`{field}`" for field in LATER_FIELDS)
     checks = list(checks)
-    parts = [INTRODUCTION.format(later=later), count(checks, results) + "\n"]
+    parts = [INTRODUCTION, count(checks, results) + "\n"]
     for section, group in groupby(checks, lambda check: check.section):
         lines = [_line(check, results.get(check.test, NOT_RUN)) for check in group]
         parts.append("\n".join((f"## {section}\n", HEADER, *lines)) + "\n")

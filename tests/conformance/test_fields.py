@@ -1,5 +1,6 @@
 """Fields of the contract that no report is about."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from conformance.models import THINKING_TEMPLATE, babbling, saying
 from conformance.served import NAME, served
 from conformance.vision import NUM_TOKENS
 from support.pictures import data_url, image_part, plain, text_part
+from support.prompt_logs import open_log
 
 BOTH = pytest.mark.parametrize("path", [COMPLETIONS, CHAT])
 SWITCHING = (
@@ -132,14 +134,29 @@ async def test_an_adapter_that_the_model_does_not_have_is_404_and_never_left_out
 
 @conforms("log_prompt")
 @BOTH
-async def test_a_field_of_a_later_version_is_refused_where_it_asks_for_something_and_never_ignored(path: str) -> None:
+async def test_a_request_and_its_answer_are_in_the_log_when_the_answer_ends_and_only_where_that_is_asked_for(
+    tmp_path: Path, path: str
+) -> None:
     off: list[Wire] = [{"log_prompt": None}, {"log_prompt": False}]
-    async with served(saying("x")) as server:
+    async with open_log(tmp_path) as log, served(saying("AB"), prompt_log=log) as server:
         for fields in off:
-            response = await server.send(path, **fields)
-            assert response.status_code == 200, response.text
-            assert "x-octavo-ignored" not in response.headers
-        await server.refused(path, 422, "log_prompt", log_prompt=True)
+            assert await server.answer(path, **fields)
+        answer = await server.answer(path, log_prompt=True)
+        chunks = await server.chunks(path, log_prompt=True)
+        rows = (await server.client.get("/v1/logs")).json()["data"]
+    assert [row["id"] for row in rows] == [chunks[0]["id"], answer["id"]]
+    assert [row["answer"] for row in rows[1:]] == [answer]
+    assert told(rows[0]["answer"]) == fold(chunks)
+
+
+@conforms("log_prompt", "error")
+@BOTH
+async def test_where_there_is_no_log_a_request_that_is_to_be_logged_is_refused_and_never_only_answered(
+    path: str,
+) -> None:
+    async with served(saying("x")) as server:
+        assert (await server.refused(path, 400, "log_prompt", log_prompt=True))["code"] == "prompt_log_off"
+        assert not server.requests
 
 
 @conforms("image_url", "usage")

@@ -38,6 +38,7 @@ def request(
     logprobs: LogprobParams | None = None,
     adapter: str = "",
     images: tuple[ImageSpan, ...] = (),
+    owner: tuple[str, ...] = (),
     id: str | None = None,
 ) -> GenerationRequest:
     return GenerationRequest(
@@ -51,19 +52,24 @@ def request(
         logprobs=logprobs or LogprobParams(),
         adapter=adapter,
         images=images,
+        owner=owner,
     )
 
 
-def text_request(prompt: str, max_tokens: int = 1000) -> GenerationRequest:
+def text_request(prompt: str, max_tokens: int = 1000, *, owner: tuple[str, ...] = ()) -> GenerationRequest:
     """For the scripted engine, whose tokens are bytes."""
-    return request(tuple(prompt.encode()), max_tokens)
+    return request(tuple(prompt.encode()), max_tokens, owner=owner)
 
 
 def sequence(
-    prompt: tuple[int, ...] = (1, 2, 3), output: tuple[int, ...] = (), *, sampling: SamplingParams | None = None
+    prompt: tuple[int, ...] = (1, 2, 3),
+    output: tuple[int, ...] = (),
+    *,
+    sampling: SamplingParams | None = None,
+    owner: tuple[str, ...] = (),
 ) -> Sequence:
     """A sequence that has generated `output`."""
-    made = Sequence(request(prompt, 100_000, sampling=sampling), context_length=100_000)
+    made = Sequence(request(prompt, 100_000, sampling=sampling, owner=owner), context_length=100_000)
     for token in output:
         made.append(token)
     return made

@@ -115,3 +115,30 @@ async def test_it_ends_no_sooner_than_it_may_and_never_hangs(text: str, min_toke
     assert num_tokens > min_tokens
     assert reason is FinishReason.STOP
     assert said.startswith(text)
+
+
+async def test_a_user_who_comes_late_is_answered_before_all_that_a_heavy_one_has_waiting() -> None:
+    engine = ScriptedEngine(ScriptedSpec(num_slots=1))
+    ended: list[str] = []
+
+    async def ask(name: str, user: str) -> None:
+        await collect(engine.generate(text_request(name, owner=("key", user))))
+        ended.append(name)
+
+    async with aclosing(engine.generate(text_request("first", owner=("key", "heavy")))) as first:
+        await anext(first)
+        names = [*(f"heavy {number}" for number in range(9)), "light"]
+        tasks = [asyncio.create_task(ask(name, name.split()[0])) for name in names]
+        await until(lambda: engine.health().num_waiting == 10)
+    await asyncio.gather(*tasks)
+    assert ended == ["light", *names[:-1]]
+
+
+async def test_one_who_leaves_at_the_moment_of_its_turn_gives_it_on() -> None:
+    engine = ScriptedEngine(ScriptedSpec(num_slots=1))
+    first, leaving, next_one = (asyncio.create_task(collect(engine.generate(request()))) for _ in range(3))
+    first.add_done_callback(lambda _: leaving.cancel())
+    await asyncio.wait((first, leaving, next_one))
+    assert leaving.cancelled() or leaving.done()
+    assert (await next_one)[1] is FinishReason.LENGTH
+    assert (engine.health().num_running, engine.health().num_waiting) == (0, 0)

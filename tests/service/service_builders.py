@@ -9,6 +9,8 @@ from pathlib import Path
 from prometheus_client import CollectorRegistry
 
 from octavo.core.adapters import Adapter
+from octavo.core.caller import ANYONE, Caller
+from octavo.core.fair_queue import Owner
 from octavo.core.images import Image
 from octavo.core.limits import Limits
 from octavo.core.output import FinishReason, TextEvent, TokenChunk, TokenLogprob
@@ -34,6 +36,7 @@ class PuppetEngine:
     """Gives each request the chunks that the test sends, and remembers which requests were opened and closed.
 
     adapters: those that are loaded, by key. adapter_refusal: raised in place of loading one, which waits for may_load.
+    has_closed: set once a request is closed.
     loads: set once one is to be loaded. most_loading: how many were at a time. lost_adapters: keys of those it lost.
     """
 
@@ -43,6 +46,7 @@ class PuppetEngine:
         self.num_waiting = 0
         self.opened: list[str] = []
         self.closed: list[str] = []
+        self.has_closed = asyncio.Event()
         self.adapters: dict[str, Adapter] = {}
         self.adapter_refusal: Exception | None = None
         self.lost_adapters: frozenset[str] = frozenset()
@@ -61,11 +65,13 @@ class PuppetEngine:
         *,
         logprobs: Sequence[float] = (),
         num_cached: int = 0,
+        queue_seconds: float = 0.0,
     ) -> None:
         """A token for each byte of the text."""
         tokens = tuple(text.encode())
         told = tuple(map(TokenLogprob, tokens, logprobs))
-        self._items[request_id].put_nowait(TokenChunk(tokens, finish_reason, told, num_cached=num_cached))
+        chunk = TokenChunk(tokens, finish_reason, told, num_cached=num_cached, queue_seconds=queue_seconds)
+        self._items[request_id].put_nowait(chunk)
 
     def fail(self, request_id: str, error: Exception) -> None:
         self._items[request_id].put_nowait(error)
@@ -85,6 +91,7 @@ class PuppetEngine:
                 await asyncio.sleep(0)  # to close takes a turn of the loop
             finally:
                 self.closed.append(request.id)
+                self.has_closed.set()
 
     def hold_images(self, images: Sequence[Image]) -> AbstractContextManager[None]:
         return nullcontext()
@@ -119,16 +126,19 @@ def job_of(
     stop: tuple[str, ...] = (),
     name: str = "r",
     model: ServedModel | None = None,
+    owner: Owner = (),
+    caller: Caller = ANYONE,
 ) -> GenerationJob:
     """num_choices for each prompt, of which the n best are asked for; all, if nothing is said."""
     n = num_choices if n is None else n
     logprobs = LogprobParams(of_output=n < num_choices)
-    choices = [
-        Choice(index, GenerationRequest(f"{name}{index}", (65,), 50, SamplingParams(), logprobs=logprobs), stop)
+    requests = [
+        GenerationRequest(f"{name}{index}", (65,), 50, SamplingParams(), logprobs=logprobs, owner=owner)
         for index in range(num_prompts * num_choices)
     ]
+    choices = [Choice(index, request, stop) for index, request in enumerate(requests)]
     model = model or ServedModel("m", engine, 0)
-    return GenerationJob(name, model, tuple(choices), num_prompts, n=n, best_of=num_choices)
+    return GenerationJob(name, model, tuple(choices), num_prompts, n=n, best_of=num_choices, caller=caller)
 
 
 async def start(service: GenerationService, job: GenerationJob) -> "asyncio.Task[list[TextEvent]]":

@@ -14,6 +14,7 @@ from octavo.core.limits import Limits
 from octavo.core.output import FinishReason, TextEvent
 from octavo.engine.scripted import ScriptedEngine
 from octavo.engine.specs import ScriptedSpec
+from octavo.errors import ImageUrlRefused
 from octavo.service import GenerationService
 from octavo.telemetry.metrics import Metrics
 
@@ -227,3 +228,52 @@ def test_whenever_a_job_is_ended_each_choice_holds_what_was_read_and_nothing_is_
         assert_nothing_is_left(engine)
 
     asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("num_choices", [1, 3])
+async def test_a_stream_that_nobody_reads_leaves_the_engine_and_the_queue_when_its_time_is_over(
+    num_choices: int,
+) -> None:
+    engine, service = PuppetEngine(num_slots=1), service_of(request_timeout=0.05)
+    events = service.stream(job_of(engine, num_choices))
+    for index in range(num_choices):
+        engine.send(f"r{index}", "begun")
+    first = await anext(events)
+    for _ in range(5):  # more than may wait for a reader
+        engine.send("r0", "more")
+    await engine.has_closed.wait()
+    others = [await start(service, job_of(engine, name=f"other{number}-")) for number in range(3)]
+    assert engine.opened[-3:] == [f"other{number}-0" for number in range(3)], "no place is taken any more"
+    ended = endings([first, *[event async for event in events]])
+    assert [reason for _, reason in ended.values()] == [CANCELLED] * num_choices
+    assert ended[0][0].startswith("begun")
+    await abandon(*others)
+    assert_nothing_is_left(engine)
+
+
+@pytest.mark.parametrize("num_choices", [1, 3])
+async def test_closing_a_stream_that_nobody_read_in_time_leaves_nothing_behind(num_choices: int) -> None:
+    engine, service = PuppetEngine(num_slots=2), service_of()
+    events = service.stream(job_of(engine, num_choices))
+    engine.send("r0", "begun")
+    await anext(events)
+    await turns(5)
+    service.cancel_all()
+    await events.aclose()
+    assert_nothing_is_left(engine)
+
+
+async def test_a_job_whose_time_was_over_before_it_began_is_answered_at_once_and_empty() -> None:
+    engine, service = PuppetEngine(), service_of(request_timeout=3600)
+    events = [event async for event in service.stream(job_of(engine), waited=3600)]
+    assert endings(events) == {0: ("", CANCELLED)}
+
+
+async def test_images_that_take_all_of_a_requests_time_are_not_waited_for() -> None:
+    engine, service = PuppetEngine(), service_of(request_timeout=0.01)
+    with pytest.raises(ImageUrlRefused, match="within the"):
+        async with service.preparing(job_of(engine).model, ()):
+            await asyncio.Event().wait()
+    with pytest.raises(TimeoutError, match="of something else"):
+        async with service.preparing(job_of(engine).model, ()):
+            raise TimeoutError("of something else")

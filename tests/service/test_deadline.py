@@ -104,3 +104,67 @@ async def test_a_job_that_has_ended_leaves_neither_timer_nor_deadline() -> None:
         reference = weakref.ref(deadline)
         del deadline
     assert reference() is None
+
+
+async def test_what_nobody_reads_when_the_deadline_comes_is_closed_at_once_and_only_once() -> None:
+    deadline, closed = Deadline(), asyncio.Event()
+
+    async def endless() -> AsyncGenerator[TokenChunk, None]:
+        try:
+            while True:
+                yield FIRST
+        finally:
+            await asyncio.sleep(0)
+            assert not closed.is_set()
+            closed.set()
+
+    chunks = endless()
+    async with deadline.closing(chunks):
+        assert await deadline.next_of(chunks) == FIRST
+        deadline.expire()
+        deadline.expire()
+        await closed.wait()
+        assert await deadline.next_of(chunks) is None
+
+
+async def test_a_block_that_ends_while_its_stream_is_being_closed_waits_for_that() -> None:
+    deadline, may_close, closed = Deadline(), asyncio.Event(), asyncio.Event()
+
+    async def slow_to_close() -> AsyncGenerator[TokenChunk, None]:
+        try:
+            yield FIRST
+        finally:
+            await may_close.wait()
+            closed.set()
+
+    async def read() -> None:
+        chunks = slow_to_close()
+        async with deadline.closing(chunks):
+            await deadline.next_of(chunks)
+            deadline.expire()
+            for _ in range(3):
+                await asyncio.sleep(0)
+        assert closed.is_set()
+
+    task = asyncio.create_task(read())
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert not task.done()
+    may_close.set()
+    await task
+
+
+async def test_what_is_read_when_the_deadline_comes_is_closed_by_its_reader() -> None:
+    deadline, chunks = Deadline(), silence()
+    reader = asyncio.create_task(deadline.next_of(chunks))
+    async with deadline.closing(chunks):
+        await asyncio.sleep(0)
+        deadline.expire()
+        assert await reader is None
+
+
+async def test_time_that_a_job_has_had_before_it_began_is_taken_off() -> None:
+    told: list[str] = []
+    with Deadlines(timeout=3600).deadline(waited=3600, on_expiry=lambda: told.append("expired")) as deadline:
+        assert await deadline.next_of(silence()) is None
+    assert told == ["expired"]

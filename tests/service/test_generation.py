@@ -2,13 +2,14 @@
 
 import asyncio
 from collections import defaultdict
-from contextlib import ExitStack
+from contextlib import AsyncExitStack
 from dataclasses import replace
 
 import pytest
 from prometheus_client import CollectorRegistry
 from service_builders import PuppetEngine, abandon, job_of, start, turns
 
+from octavo.core.caller import Caller
 from octavo.core.limits import Limits
 from octavo.core.output import FinishReason, TextEvent
 from octavo.core.request import Choice, GenerationRequest
@@ -143,17 +144,17 @@ async def test_a_job_is_refused_when_the_engine_has_a_full_queue(service: Genera
 async def test_only_so_many_requests_are_prepared_at_a_time(service: GenerationService) -> None:
     engine = PuppetEngine(num_slots=2)
     model = job_of(engine).model
-    with ExitStack() as preparing:
+    async with AsyncExitStack() as preparing:
         for _ in range(4):
-            preparing.enter_context(service.preparing(model))
-        with pytest.raises(Overloaded, match="4 requests"), service.preparing(model):
-            pass
+            await preparing.enter_async_context(service.preparing(model, ()))
+        with pytest.raises(Overloaded, match="4 requests"):
+            await preparing.enter_async_context(service.preparing(model, ()))
     engine.num_waiting = 3
-    with service.preparing(model):
+    async with service.preparing(model, ()):
         pass
     engine.num_waiting = 4
-    with pytest.raises(Overloaded, match="4 sequences wait"), service.preparing(model):
-        pass
+    with pytest.raises(Overloaded, match="4 sequences wait"):
+        await preparing.enter_async_context(service.preparing(model, ()))
 
 
 async def test_a_job_is_admitted_while_the_queue_has_a_place(service: GenerationService) -> None:
@@ -251,4 +252,19 @@ async def test_a_reader_that_does_not_read_stops_the_engine_streams(service: Gen
     await anext(events)
     await turns(30_000)
     assert engine.health().num_running == 4
+    await events.aclose()
+
+
+async def test_tokens_are_charged_to_the_caller_prompts_at_once_and_others_as_they_come() -> None:
+    charged: list[tuple[str, int]] = []
+    service = GenerationService(
+        Metrics(CollectorRegistry()),
+        Limits(),
+        charge=lambda caller, num_tokens: charged.append((caller.key_id, num_tokens)),
+    )
+    engine = PuppetEngine()
+    events = service.stream(job_of(engine, 2, num_prompts=3, caller=Caller("a")))
+    engine.send("r1", "four")
+    await anext(events)
+    assert charged == [("a", 3), ("a", 4)]
     await events.aclose()

@@ -73,6 +73,7 @@ BAD_VALUES: dict[str, tuple[str, ...]] = {
     "min_tokens": (*NOT_NUMBERS, *NOT_FINITE, "1.5", "1.0", "-1", TOO_LONG_TO_CONVERT),
     "loglikelihood": NOT_BOOLEANS,
     "stream": NOT_BOOLEANS,
+    "log_prompt": NOT_BOOLEANS,
     "ignore_eos": NOT_BOOLEANS,
     "stream_options": ("1", "true", '"x"', "[]", '{"include_usage": true}', "{}"),
     "user": ("1", "true", "[]", "{}", "NaN"),
@@ -244,8 +245,6 @@ ADAPTER_PATHS = (
 IMAGE_URLS = ("", "data:image/png;base64,AA==", "http://127.0.0.1/", "file:///etc/passwd", "ftp://x", "x" * 100_000)
 """At none of these is an image, whether the model sees images or not."""
 
-NOT_YET_SUPPORTED: dict[str, tuple[str, ...]] = {"log_prompt": ("true", "0")}
-
 TOGETHER: tuple[tuple[str, str, str], ...] = (
     (COMPLETIONS, "max_completion_tokens", '"max_tokens": 1, "max_completion_tokens": 2'),
     (COMPLETIONS, "min_tokens", '"max_tokens": 3, "min_tokens": 4'),
@@ -380,7 +379,7 @@ def _with(text: str, raw_fields: str) -> bytes:
 
 
 def _field_cases(path: str, good: str) -> Iterator[BadInput]:
-    for name, values in chain(BAD_VALUES.items(), BAD_VALUES_OF[path].items(), NOT_YET_SUPPORTED.items()):
+    for name, values in chain(BAD_VALUES.items(), BAD_VALUES_OF[path].items()):
         yield from _value_cases(path, good, name, values)
     for name in ("model", "prompt" if path == COMPLETIONS else "messages"):
         fields = {key: value for key, value in json.loads(good).items() if key != name}

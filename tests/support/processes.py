@@ -36,7 +36,7 @@ def run_octavo(
     return subprocess.run(
         (OCTAVO, *arguments),
         cwd=folder,
-        env=clean_environment(**variables),
+        env=clean_environment(XDG_STATE_HOME=str(folder), **variables),
         input=prompt,
         capture_output=True,
         timeout=SECONDS,
@@ -112,7 +112,7 @@ class Server:
 def serving(*arguments: str, folder: Path, engine: str = "scripted", **variables: str) -> Iterator[Server]:
     """`octavo serve` on a free port. What still runs at the end is killed."""
     command = (OCTAVO, "serve", "--engine", engine, "--port", "0", *arguments)
-    environment = clean_environment(**variables)
+    environment = clean_environment(XDG_STATE_HOME=str(folder), **variables)
     with subprocess.Popen(command, cwd=folder, env=environment, stderr=subprocess.PIPE, text=True) as process:
         server = Server(process)
         try:

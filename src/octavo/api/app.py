@@ -8,15 +8,19 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Match, Route
 
+from octavo.api.auth import Authenticate
+from octavo.api.browser_guard import BrowserGuard
 from octavo.api.context import ApiContext
 from octavo.api.errors import MethodNotAllowed, PathNotFound, error_response, handle_octavo_error, internal_error
 from octavo.api.limits import BodyLimits
 from octavo.api.observe import Observe
 from octavo.api.openapi import openapi_of
+from octavo.api.rate_limits import RateLimits
 from octavo.api.routes.adapters import add_adapters
 from octavo.api.routes.chat import add_chat
 from octavo.api.routes.completions import add_completions
 from octavo.api.routes.health import add_health
+from octavo.api.routes.logs import add_logs
 from octavo.api.routes.metrics import add_metrics
 from octavo.api.routes.models import add_models
 from octavo.api.routes.pages import add_pages
@@ -24,7 +28,18 @@ from octavo.api.routes.tokenize import add_tokenize
 from octavo.constraints import GrammarMaker
 from octavo.core.limits import Limits
 from octavo.errors import OctavoError
-from octavo.service import AdapterLoader, GenerationService, ImageSource, ModelRegistry
+from octavo.service import (
+    AdapterLoader,
+    AllowedHosts,
+    AllowedOrigins,
+    GenerationService,
+    ImageSource,
+    Keyring,
+    ModelRegistry,
+    RateLimiter,
+)
+from octavo.store.prompt_log import PromptLog
+from octavo.telemetry import Trace, no_trace
 from octavo.telemetry.metrics import Metrics
 
 _DESCRIPTION = "Text generation with OctoAI's and OpenAI's API."
@@ -38,11 +53,18 @@ def create_app(
     images: ImageSource,
     metrics: Metrics,
     limits: Limits,
+    keyring: Keyring,
+    hosts: AllowedHosts,
+    origins: AllowedOrigins,
+    limiter: RateLimiter,
+    prompt_log: PromptLog | None,
     is_strict: bool,
+    trace: Trace = no_trace,
 ) -> FastAPI:
-    """The application; it starts and stops nothing. is_strict: unknown fields are errors."""
+    """The application; it starts and stops nothing. prompt_log: None where there is none.
+    is_strict: unknown fields are errors."""
     grammars = GrammarMaker(limits.max_compile_time)
-    context = ApiContext(models, adapters, service, images, metrics, limits, grammars, is_strict)
+    context = ApiContext(models, adapters, service, images, metrics, limits, grammars, prompt_log, is_strict)
     app = FastAPI(
         title="Octavo",
         version=version("octavo"),
@@ -53,12 +75,16 @@ def create_app(
     )
     for add_routes in (add_completions, add_chat, add_models, add_adapters, add_tokenize, add_health, add_metrics):
         add_routes(app, context)
+    add_logs(app, context)
     add_pages(app)
-    app.openapi = openapi_of(app)  # type: ignore[method-assign]  # FastAPI's documented way to extend the document
+    app.openapi = openapi_of(app, limits, needs_key=not keyring.is_open)  # type: ignore[method-assign]  # FastAPI's documented way to extend the document
     app.add_exception_handler(OctavoError, handle_octavo_error)
     app.add_exception_handler(HTTPException, _handle_http_exception)
     app.add_middleware(BodyLimits, max_body=limits.max_body)
-    app.add_middleware(Observe, metrics=metrics)
+    app.add_middleware(RateLimits, limiter=limiter)
+    app.add_middleware(Authenticate, keyring=keyring)
+    app.add_middleware(BrowserGuard, hosts=hosts, origins=origins)
+    app.add_middleware(Observe, metrics=metrics, trace=trace)
     return app
 
 

@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from octavo.constraints import GrammarMaker
 from octavo.core.limits import Limits
 from octavo.service import AdapterLoader, GenerationService, ImageSource, ModelRegistry
+from octavo.store.prompt_log import PromptLog
 from octavo.telemetry.metrics import Metrics
 
 
 @dataclass(frozen=True, slots=True)
 class ApiContext:
-    """is_strict: fields that no document names are errors."""
+    """prompt_log: None where there is none. is_strict: fields that no document names are errors."""
 
     models: ModelRegistry
     adapters: AdapterLoader
@@ -19,4 +20,5 @@ class ApiContext:
     metrics: Metrics
     limits: Limits
     grammars: GrammarMaker
+    prompt_log: PromptLog | None
     is_strict: bool

@@ -14,6 +14,7 @@ from octavo.api.event_bytes import sse_event
 from octavo.api.record import RequestRecord
 from octavo.core.output import TextEvent
 from octavo.errors import OctavoError
+from octavo.telemetry.contained import contained
 
 HEADERS = {"content-type": "text/event-stream", "cache-control": "no-cache", "x-accel-buffering": "no"}
 DONE = b"data: [DONE]\n\n"
@@ -54,7 +55,8 @@ class StreamedAnswer(Response):
             except OctavoError as error:
                 ending = self._error(error)
             except Exception:
-                _logger.exception("request %s failed", self._record.id)
+                with contained():
+                    _logger.exception("request %s failed", self._record.id)
                 ending = self._error(internal_error())
             await send({"type": "http.response.body", "body": ending, "more_body": False})
 
@@ -64,8 +66,8 @@ class StreamedAnswer(Response):
         return self._assembler.push(event)
 
     def _error(self, error: OctavoError) -> bytes:
-        self._record.status = kind_of(error).status
-        return sse_event(error_body(error))
+        self._record.status, self._record.error_code = kind_of(error).status, error.code
+        return sse_event(error_body(error, self._record.id))
 
 
 def _part(body: bytes) -> Message:

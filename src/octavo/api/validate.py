@@ -1,8 +1,8 @@
 """JSON data to a wire request, and what is done about fields that no schema knows."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -12,7 +12,7 @@ from octavo.api.errors import InvalidFields, Problem
 from octavo.api.schemas.common import WireRequest
 from octavo.api.schemas.unions import is_member
 from octavo.api.shown import shown, shown_name
-from octavo.errors import NotYetSupported, UnknownField
+from octavo.errors import UnknownField
 
 _MAX_PROBLEMS = 20
 _MAX_MESSAGE = 200
@@ -26,23 +26,18 @@ _MESSAGES = {
 
 Wire = TypeVar("Wire", bound=WireRequest)
 
-OFF_VALUES: Mapping[str, Sequence[Any]] = {"log_prompt": (False,)}
-"""Documented fields that this version refuses, and the values, besides null, with which they ask for nothing."""
 
-
-def read_wire(schema: type[Wire], data: JsonObject) -> Wire:
-    """The request that `data` describes. Raises InvalidFields, or NotYetSupported for fields of OFF_VALUES in use."""
+def read_wire(schema: type[Wire], data: JsonObject, *, place: str = "body") -> Wire:
+    """The request that `data` describes. place: where that was found, as errors name it. Raises InvalidFields."""
     try:
-        wire = schema.model_validate(data)
+        return schema.model_validate(data)
     except ValidationError as error:
-        raise _invalid_fields(error.errors(include_url=False, include_context=False)) from error
-    _refuse_unsupported(wire)
-    return wire
+        raise _invalid_fields(place, error.errors(include_url=False, include_context=False)) from error
 
 
 def unknown_fields(wire: WireRequest, *, is_strict: bool) -> tuple[str, ...]:
     """Names of the given fields that no document names, each once. Raises UnknownField for the first if strict."""
-    unknown = [extra for extra in _extras(wire) if extra.name not in OFF_VALUES]
+    unknown = list(_extras(wire))
     if is_strict and unknown:
         message = f"{unknown[0].shown}: this field is not known, and this server is strict."
         raise UnknownField(message, param=unknown[0].param)
@@ -55,7 +50,6 @@ class _Extra:
 
     path: tuple[str, ...]
     name: str
-    value: Any
 
     @property
     def shown(self) -> str:
@@ -66,18 +60,11 @@ class _Extra:
         return self.path[0] if self.path else shown_name(self.name)
 
 
-def _refuse_unsupported(wire: WireRequest) -> None:
-    for extra in _extras(wire):
-        if not any(_is_same(extra.value, off) for off in OFF_VALUES.get(extra.name, (extra.value,))):
-            message = f"{extra.shown}: this field is not yet supported (given {shown(extra.value)}); leave it out."
-            raise NotYetSupported(message, param=extra.param)
-
-
 def _extras(wire: BaseModel, path: tuple[str, ...] = ()) -> Iterator[_Extra]:
     """At any depth. null is as good as absent."""
     for name, value in (wire.model_extra or {}).items():
         if value is not None:
-            yield _Extra(path, name, value)
+            yield _Extra(path, name)
     for name in type(wire).model_fields:
         value = getattr(wire, name)
         for part in value if isinstance(value, list) else (value,):
@@ -85,13 +72,8 @@ def _extras(wire: BaseModel, path: tuple[str, ...] = ()) -> Iterator[_Extra]:
                 yield from _extras(part, (*path, name))
 
 
-def _is_same(given: Any, expected: Any) -> bool:
-    """Equal in JSON: 0 is not false."""
-    return type(given) is type(expected) and given == expected
-
-
-def _invalid_fields(errors: Sequence[ErrorDetails]) -> InvalidFields:
-    problems = tuple(_problem(error) for error in errors[:_MAX_PROBLEMS])
+def _invalid_fields(place: str, errors: Sequence[ErrorDetails]) -> InvalidFields:
+    problems = tuple(_problem(place, error) for error in errors[:_MAX_PROBLEMS])
     first = problems[0]
     others = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
     param = first.loc[1] if len(first.loc) > 1 else None
@@ -100,9 +82,9 @@ def _invalid_fields(errors: Sequence[ErrorDetails]) -> InvalidFields:
     return InvalidFields(message, param=None if param is None else str(param), problems=problems)
 
 
-def _problem(error: ErrorDetails) -> Problem:
+def _problem(place: str, error: ErrorDetails) -> Problem:
     path = (step for step in error["loc"] if not is_member(step))
     loc = tuple(shown_name(step) if isinstance(step, str) else step for step in path)
     message = _MESSAGES.get(error["type"], error["msg"][:_MAX_MESSAGE])
     given = "" if error["type"] == "missing" else f" (given {shown(error['input'])})"
-    return Problem(("body", *loc), message + given, error["type"])
+    return Problem((place, *loc), message + given, error["type"])

@@ -5,6 +5,7 @@ from typing import Any, Self
 from urllib.parse import quote
 
 from octavo.cli.client import ServerClient
+from octavo.cli.table import table
 from octavo.cli.terminal import write_text
 
 PATH = "/v1/adapters"
@@ -30,29 +31,25 @@ class AdapterRow:
         return (self.id, self.base, f"{self.scale:g}", str(self.num_running))
 
 
-def list_adapters(*, url: str) -> None:
+def list_adapters(*, url: str, key: str | None) -> None:
     """Print a table. Raises CallFailed and ConfigError."""
-    with ServerClient(url) as client:
+    with ServerClient(url, key) as client:
         rows = client.call("GET", PATH, lambda answer: [AdapterRow.from_wire(card) for card in answer["data"]])
-    write_text(_table([HEADINGS, *(row.cells for row in rows)]) if rows else "The server has no adapters.\n")
+    write_text(table([HEADINGS, *(row.cells for row in rows)]) if rows else "The server has no adapters.\n")
 
 
-def load_adapter(adapter_id: str, path: str, *, url: str, scale: float | None, model: str | None) -> None:
+def load_adapter(
+    adapter_id: str, path: str, *, url: str, key: str | None, scale: float | None, model: str | None
+) -> None:
     """Let the server load one. path: as the server finds it, or `hf:owner/repo`. Raises CallFailed and ConfigError."""
     body = {"id": adapter_id, "path": path, "scale": scale, "model": model}
-    with ServerClient(url) as client:
+    with ServerClient(url, key) as client:
         row = client.call("POST", PATH, AdapterRow.from_wire, body)
     write_text(f"Loaded {row.id} for {row.base}, scale {row.scale:g}.\n")
 
 
-def unload_adapter(adapter_id: str, *, url: str) -> None:
+def unload_adapter(adapter_id: str, *, url: str, key: str | None) -> None:
     """Let the server forget one, when the requests that use it are over. Raises CallFailed and ConfigError."""
-    with ServerClient(url) as client:
+    with ServerClient(url, key) as client:
         deleted = client.call("DELETE", f"{PATH}/{quote(adapter_id, safe='')}", lambda answer: str(answer["id"]))
     write_text(f"Unloaded {deleted}.\n")
-
-
-def _table(rows: list[tuple[str, ...]]) -> str:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
-    return "".join(f"{line.rstrip()}\n" for line in lines)

@@ -7,6 +7,9 @@ import typer
 DEFAULT_URL = "http://127.0.0.1:8080"
 
 UrlFlag = Annotated[str, typer.Option("--url", help="Where the server is.")]
+ApiKeyFlag = Annotated[
+    str | None, typer.Option("--api-key", metavar="KEY", help="The server's key; that of OCTAVO_API_KEY otherwise.")
+]
 ModelFlag = Annotated[str | None, typer.Option("--model", help="A served model; the first one otherwise.")]
 TemperatureFlag = Annotated[float | None, typer.Option("--temperature", help="0 is greedy.")]
 TopPFlag = Annotated[float | None, typer.Option("--top-p", help="Probability of the tokens to draw from.")]

@@ -26,7 +26,7 @@ class ChatOptions:
     sampling: Sampling
 
 
-def chat(text: str | None, images: Sequence[str], *, url: str, options: ChatOptions) -> None:
+def chat(text: str | None, images: Sequence[str], *, url: str, key: str | None, options: ChatOptions) -> None:
     """Get one text answered, the argument or standard input; where that is a terminal, have a conversation.
 
     images: files and URLs, for the first message. Raises CallFailed and ConfigError.
@@ -35,7 +35,7 @@ def chat(text: str | None, images: Sequence[str], *, url: str, options: ChatOpti
     conversation = Conversation(options.system)
     is_session = text is None and sys.stdin.isatty()
     asked = None if is_session else question(read_text(text, noun="question"), parts)
-    with ServerClient(url) as client:
+    with ServerClient(url, key) as client:
         assistant = Assistant(client, options.model or client.first_model(), options.peft, options.sampling)
         if asked is None:
             ChatSession(assistant, conversation, parts).run(typed_lines(PROMPT))

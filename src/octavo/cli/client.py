@@ -9,6 +9,8 @@ from typing import Any, Self, TypeVar
 import httpx
 
 from octavo.cli.terminal import shown
+from octavo.config import key_for_calls
+from octavo.core.api_key import is_key
 from octavo.errors import ConfigError, OctavoError
 
 TIMEOUT = httpx.Timeout(None, connect=5.0)
@@ -26,13 +28,14 @@ class CallFailed(OctavoError):
 
 
 class ServerClient:
-    """Connections to the server at `url`, for a `with` statement. Raises ConfigError for an address that is none."""
+    """Connections to the server at `url`, for a `with` statement."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, key: str | None = None, *, timeout: httpx.Timeout = TIMEOUT) -> None:
+        """key: None is that of the environment. Raises ConfigError for an address or a key that is none."""
         self._url = url
         try:
             # The address is taken as it was given: no proxy from the environment stands between.
-            self._http = httpx.Client(base_url=url, timeout=TIMEOUT, trust_env=False)
+            self._http = httpx.Client(base_url=url, headers=_credentials(key), timeout=timeout, trust_env=False)
         except httpx.InvalidURL as error:
             raise ConfigError(f"--url {url!r}: {error}.") from error
 
@@ -54,6 +57,16 @@ class ServerClient:
             response = self._http.send(self._request(method, path, body))
             _check(response)
             return self._read(response.content, read)
+
+    def read(self, path: str, read: Callable[[str], T]) -> T:
+        """What `read` takes from a text; ValueError says that it is of another form. Raises CallFailed."""
+        with self._reported_failures():
+            response = self._http.send(self._request("GET", path, None))
+        _check(response)
+        try:
+            return read(response.text)
+        except ValueError as error:
+            raise self._unreadable() from error
 
     def stream(self, path: str, read: Read[T], body: Mapping[str, Any]) -> Generator[T, None, None]:
         """What `read` takes from each event of the answer, as it comes; closing the iterator ends the request.
@@ -91,7 +104,19 @@ class ServerClient:
         try:
             return read(json.loads(data))
         except (ValueError, LookupError, TypeError, AttributeError) as error:
-            raise CallFailed(f"What {self._url} answered cannot be read; is it a server of this API?") from error
+            raise self._unreadable() from error
+
+    def _unreadable(self) -> CallFailed:
+        return CallFailed(f"What {self._url} answered cannot be read; is it a server of this API?")
+
+
+def _credentials(key: str | None) -> dict[str, str]:
+    key = key_for_calls() if key is None else key
+    if not key:
+        return {}
+    if not is_key(key):
+        raise ConfigError("The key for the server has characters that no key has, or too many.")
+    return {"authorization": f"Bearer {key}"}
 
 
 def _encoded(body: Mapping[str, Any]) -> bytes:

@@ -8,9 +8,11 @@ from octavo.cli.sampling import Sampling
 from octavo.cli.terminal import write_text
 
 
-def complete(prompt: str, *, url: str, model: str | None, sampling: Sampling, echoes_prompt: bool) -> None:
+def complete(
+    prompt: str, *, url: str, key: str | None, model: str | None, sampling: Sampling, echoes_prompt: bool
+) -> None:
     """Stream the completion to stdout. Raises CallFailed and ConfigError."""
-    with ServerClient(url) as client:
+    with ServerClient(url, key) as client:
         body = {"model": model or client.first_model(), "prompt": prompt, **sampling.to_wire()}
         write_text(prompt if echoes_prompt else "")
         for text in client.stream("/v1/completions", _text_of, body):

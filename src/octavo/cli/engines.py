@@ -22,9 +22,10 @@ def model_file(settings: Settings) -> Path | None:
 
 def build_engine(settings: Settings, file: Path | None) -> WorkerEngine:
     if file is None:
-        return WorkerEngine(scripted_spec(settings))
+        return WorkerEngine(scripted_spec(settings), max_step=settings.step_timeout)
     spec = llama_spec(settings, file)
-    return WorkerEngine(spec, fallback=msgspec.structs.replace(spec, use_extra_buffers=False))
+    fallback = msgspec.structs.replace(spec, use_extra_buffers=False)
+    return WorkerEngine(spec, fallback, max_step=settings.step_timeout)
 
 
 def llama_spec(settings: Settings, file: Path) -> LlamaSpec:

@@ -3,30 +3,35 @@
 import inspect
 from collections.abc import Callable
 from functools import wraps
-from typing import Annotated, Any
+from typing import Annotated, Any, Concatenate
 
 import typer
 
 from octavo.cli.errors import reported_errors
 from octavo.config import Option, Settings, load_settings, options
 
-Command = Callable[[Settings], None]
+Command = Callable[Concatenate[Settings, ...], None]
 
 
 def takes_settings(*names: str) -> Callable[[Command], Callable[..., None]]:
     """A decorator that makes a command of a function of settings, with flags for the named options (for all, if none).
 
-    Values stay text until `load_settings` parses them, whichever source they come from.
+    What else the function takes are the command's own arguments and flags. Values of options stay text until
+    `load_settings` parses them, whichever source they come from.
     """
     chosen = [option for option in options() if not names or option.name in names]
 
     def decorate(command: Command) -> Callable[..., None]:
+        _, *own = inspect.signature(command).parameters.values()
+
         @wraps(command)
         def run(**flags: Any) -> None:
+            given = {parameter.name: flags.pop(parameter.name) for parameter in own}
             with reported_errors():
-                command(load_settings({name: value for name, value in flags.items() if value not in (None, [])}))
+                settings = load_settings({name: value for name, value in flags.items() if value not in (None, [])})
+                command(settings, **given)
 
-        run.__signature__ = inspect.Signature([_parameter(option) for option in chosen])  # type: ignore[attr-defined]
+        run.__signature__ = inspect.Signature([*own, *map(_parameter, chosen)])  # type: ignore[attr-defined]
         return run
 
     return decorate

@@ -19,8 +19,8 @@ log = logging.getLogger("octavo.serve")
 
 ShowHealth = Callable[[EngineHealth], None]
 OPEN_WARNING = (
-    "This address can be reached from other machines, and this version has no API keys: "
-    "whoever reaches it can use the server."
+    "This address can be reached from other machines, and no key is needed: whoever reaches it can use the server. "
+    "Make a key with `octavo keys create NAME --keys-file keys.json`, and serve with `--keys-file keys.json`."
 )
 NUM_STEPS = 4
 """Of the lines that stand for a progress bar where there is no terminal."""
@@ -28,12 +28,18 @@ NUM_STEPS = 4
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a model is, or will be, served. file: None for the scripted engine."""
+    """Where a model is, or will be, served. file: None for the scripted engine. needs_key: to ask it anything."""
 
     model_id: str
     file: Path | None
     url: str
     is_loopback: bool
+    needs_key: bool
+
+    @property
+    def is_open(self) -> bool:
+        """Whether strangers may use it."""
+        return not (self.is_loopback or self.needs_key)
 
 
 class Screen(Protocol):
@@ -58,7 +64,7 @@ class ConsoleScreen:
 
     def opening(self, place: Place) -> None:
         self._say(f"Octavo listens on {place.url}")
-        if not place.is_loopback:
+        if place.is_open:
             self._say(f"WARNING: {OPEN_WARNING}", style="bold red")
 
     def loading(self, place: Place) -> AbstractContextManager[ShowHealth]:
@@ -86,7 +92,7 @@ class LogScreen:
 
     def opening(self, place: Place) -> None:
         log.info("listening", extra={"fields": {"url": place.url}})
-        if not place.is_loopback:
+        if place.is_open:
             log.warning(OPEN_WARNING)
 
     def loading(self, place: Place) -> AbstractContextManager[ShowHealth]:
@@ -103,7 +109,7 @@ def welcome_facts(place: Place, info: EngineInfo) -> list[tuple[str, str]]:
         ("serving", place.model_id),
         *([("file", str(place.file))] if place.file else []),
         ("context length", f"{info.context_length} tokens"),
-        ("slots", f"{info.num_slots} sequences at the same time, more wait in order"),
+        ("slots", f"{info.num_slots} sequences at the same time, more wait in turns"),
         *described,
         ("API", f"{place.url}/v1"),
         ("documentation", f"{place.url}/docs"),
@@ -114,7 +120,9 @@ def example_call(place: Place) -> str:
     """A shell command that streams a chat answer."""
     messages = [{"role": "user", "content": "What is a fox?"}]
     body = json.dumps({"model": place.model_id, "messages": messages, "stream": True}, ensure_ascii=False)
-    return f"  curl -N {place.url}/v1/chat/completions -H 'content-type: application/json' -d {shlex.quote(body)}"
+    key = '-H "Authorization: Bearer $OCTAVO_API_KEY" ' if place.needs_key else ""
+    url = f"{place.url}/v1/chat/completions"
+    return f"  curl -N {url} {key}-H 'content-type: application/json' -d {shlex.quote(body)}"
 
 
 @contextmanager

@@ -1,8 +1,9 @@
 """Standard input, output and error of a command that talks to a person or to a pipe."""
 
+import os
 import sys
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TextIO
 
 from octavo.errors import ConfigError
@@ -47,6 +48,16 @@ def typed_lines(prompt: str) -> Iterator[str]:
 def write_text(text: str) -> None:
     """To standard output at once: as it is into a pipe or a file, and for a terminal as `shown` has it."""
     _write(sys.stdout, shown(text) if sys.stdout.isatty() else text)
+
+
+@contextmanager
+def until_pipe_breaks() -> Iterator[None]:
+    """The block ends without a word when who reads its standard output has seen enough, as `head` soon has."""
+    try:
+        yield
+    except BrokenPipeError:
+        # What is still buffered would fail once more at the end of the process.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def write_aside(text: str) -> None:

@@ -42,6 +42,9 @@ class LimitSettings(BaseModel):
         allow_inf_nan=False,
     )
     max_json_depth: int = option(64, "Nesting of its JSON.", panel=LIMITS, metavar="N", ge=2, le=512)
+    max_json_items: int = option(
+        100_000, "Lists, objects and their members in its JSON.", panel=LIMITS, metavar="N", ge=2
+    )
     max_n: int = option(128, "Samples of a prompt.", panel=LIMITS, metavar="N", ge=1)
     max_prompts: int = option(256, "Prompts.", panel=LIMITS, metavar="N", ge=1)
     max_stop_strings: int = option(16, "Stop strings.", panel=LIMITS, metavar="N", ge=1)

@@ -28,6 +28,12 @@ def load_settings(flags: Mapping[str, Any]) -> Settings:
         raise ConfigError(" ".join(_explain(problem, origins) for problem in error.errors())) from error
 
 
+def key_for_calls() -> str:
+    """The key with which commands ask a server: the first one of OCTAVO_API_KEY, empty where there is none."""
+    keys = os.environ.get(variable_of("api_key"), "").replace(",", " ").split()
+    return keys[0] if keys else ""
+
+
 def _read_environment() -> dict[str, Any]:
     """An empty variable is an absent one."""
     values = ((name, os.environ.get(variable_of(name))) for name in Settings.model_fields)
@@ -55,7 +61,8 @@ def _explain(problem: Any, origins: Sequence[tuple[Mapping[str, Any], Any]]) -> 
         return str(message)
     name = problem["loc"][0]
     label = next(label_of(name) for values, label_of in origins if name in values)
-    return f"{label} {_shown(problem['input'])}: {message.replace('Input should', 'must', 1)}."
+    shown = f" {_shown(problem['input'])}" if Settings.model_fields[name].repr else ""
+    return f"{label}{shown}: {message.replace('Input should', 'must', 1)}."
 
 
 def _shown(value: object) -> str:

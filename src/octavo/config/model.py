@@ -38,7 +38,7 @@ class ModelSettings(BaseModel):
     )
     ctx: int | None = option(None, "Context of each sequence.", panel=MODEL, metavar="TOKENS", ge=2, le=MAX_CONTEXT)
     slots: int | None = option(
-        None, "Sequences computed at the same time; more wait in order.", panel=MODEL, metavar="N", ge=1, le=MAX_SLOTS
+        None, "Sequences computed at the same time; more wait in turns.", panel=MODEL, metavar="N", ge=1, le=MAX_SLOTS
     )
     threads: int | None = option(None, "Threads of the engine.", panel=MODEL, metavar="N", ge=1, le=512)
     token_budget: int = option(

@@ -9,6 +9,7 @@ class Limits:
 
     max_body: int = 8 * 2**20
     max_json_depth: int = 64
+    max_json_items: int = 100_000
     max_n: int = 128
     max_prompts: int = 256
     max_stop_strings: int = 16

@@ -44,6 +44,7 @@ class TokenChunk(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     prompt_logprobs: the next ones of the prompt, where the request asks for them. All of the prompt's tokens but the
         first have come, in order, when the first new token comes.
     num_cached: prompt tokens that were found computed; said once, with the first new token.
+    queue_seconds: until the sequence first had a slot; said once, with the first new token.
     """
 
     tokens: tuple[int, ...]
@@ -51,6 +52,7 @@ class TokenChunk(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     logprobs: tuple[TokenLogprob, ...] = ()
     prompt_logprobs: tuple[TokenLogprob, ...] = ()
     num_cached: int = 0
+    queue_seconds: float = 0.0
 
     @classmethod
     def joined(cls, chunks: Sequence["TokenChunk"]) -> "TokenChunk":
@@ -61,6 +63,7 @@ class TokenChunk(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
             logprobs=tuple([logprob for chunk in chunks for logprob in chunk.logprobs]),
             prompt_logprobs=tuple([logprob for chunk in chunks for logprob in chunk.prompt_logprobs]),
             num_cached=sum([chunk.num_cached for chunk in chunks]),
+            queue_seconds=sum([chunk.queue_seconds for chunk in chunks]),
         )
 
 

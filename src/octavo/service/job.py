@@ -1,11 +1,13 @@
 """One client's request, ready for the engine."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import blake2b
 
 from octavo.core.caller import ANYONE, Caller
+from octavo.core.fair_queue import Owner
 from octavo.core.request import Choice
 from octavo.service.models import ServedModel
+from octavo.service.progress import JobProgress
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +19,7 @@ class GenerationJob:
     n: how many of a prompt's best_of candidates are given back. Where they are fewer, every choice's request asks for
         the log-probabilities of its output.
     caller: who sent it. user: the end user on whose behalf the client asks, where it says so.
+    progress: written while it runs.
     """
 
     id: str
@@ -27,6 +30,12 @@ class GenerationJob:
     best_of: int
     caller: Caller = ANYONE
     user: str | None = None
+    progress: JobProgress = field(default_factory=JobProgress, compare=False)
+
+    @property
+    def owner(self) -> Owner:
+        """Of its choices' requests."""
+        return self.choices[0].request.owner
 
 
 def sample_seed(seed: int, prompt_index: int, sample_index: int) -> int:

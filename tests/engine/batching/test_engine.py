@@ -75,6 +75,20 @@ async def test_a_waiting_stream_can_be_closed() -> None:
         assert [len((await task)[0]) for task in (first, third)] == [2, 2]
 
 
+async def test_a_step_keeps_its_number_until_it_ends_and_an_idle_engine_is_in_none() -> None:
+    gate = threading.Event()
+    async with running(scripted_runner(gated(gate))) as engine:
+        await until(lambda: engine.health().step == 0)
+        stream = asyncio.create_task(collect(engine.generate(request(max_tokens=2, ignore_eos=True))))
+        await until(lambda: engine.health().num_running == 1)
+        step = engine.health().step
+        await asyncio.sleep(0.02)
+        assert engine.health().step == step > 0
+        gate.set()
+        await stream
+        await until(lambda: engine.health().step == 0)
+
+
 async def test_close_ends_every_stream_and_refuses_new_ones() -> None:
     gate = threading.Event()
     async with running(scripted_runner(gated(gate), num_slots=2)) as engine:

@@ -70,6 +70,18 @@ class GatedVision(FakeVision):
         return super().encode(part, pause)
 
 
+async def test_an_image_that_is_encoded_for_long_is_not_one_long_step() -> None:
+    vision = GatedVision()
+    async with running(vision) as engine:
+        seen = asyncio.create_task(answer(engine, ONE))
+        await until(lambda: vision.num_turns > 0)
+        step = engine.health().step
+        assert step > 0
+        await until(lambda: engine.health().step > step)
+        vision.gate.set()
+        await seen
+
+
 async def test_a_request_that_shows_an_image_is_answered_and_the_image_seen_once() -> None:
     vision = FakeVision(num_pauses=3)
     async with running(vision) as engine:

@@ -10,6 +10,7 @@ from octavo.api.context import ApiContext
 from octavo.api.convert import chat_images, chat_job, check_limits
 from octavo.api.holds import hold
 from octavo.api.identity import caller_of
+from octavo.api.log_recorder import check_can_record
 from octavo.api.logprobs import chat_logprobs, no_logprobs
 from octavo.api.openapi import documented, generation_responses
 from octavo.api.routes.generation import answer, new_id
@@ -28,6 +29,7 @@ def add_chat(app: FastAPI, context: ApiContext) -> None:
     async def create_chat_completion(request: Request) -> Response:
         wire = await read_request(request, ChatCompletionRequest, context)
         check_limits(wire, context.limits)
+        check_can_record(wire, context)
         shape = ChatShape(
             chat_logprobs if wire.shows_logprobs else no_logprobs,
             FunctionCallForm() if wire.has_older_form else ToolCallsForm(),
@@ -45,7 +47,7 @@ async def _job(
     caller = caller_of(request)
     if not links:
         return await chat_job(id, wire, model, context.grammars, caller=caller)
-    with context.service.preparing(model):
+    async with context.service.preparing(model, (caller.key_id, wire.user or "")):
         images = await context.images.images(links, model=model.base.id)
         different = {image.digest: image for image in images.values()}
         hold(request, model.engine.hold_images(list(different.values())))

@@ -11,12 +11,19 @@ from starlette.responses import Response
 from octavo.api.assemble import AnswerAssembler, AnswerHead, AnswerShape, ChunkAssembler
 from octavo.api.context import ApiContext
 from octavo.api.disconnect import until_disconnect
+from octavo.api.log_recorder import LogRecorder
 from octavo.api.record import RequestRecord, record_of
 from octavo.api.schemas.common import WireData
 from octavo.api.schemas.generation import GenerationFields
 from octavo.api.sse import StreamedAnswer, TextEvents
 from octavo.api.usage import UsageCounter
 from octavo.service import GenerationJob
+
+_NOTED = (
+    *("max_tokens", "temperature", "top_p", "top_k", "frequency_penalty", "presence_penalty"),
+    *("seed", "n", "stream"),
+)
+"""Numbers and switches of a request by which an operator can tell why it took what it took."""
 
 
 def new_id(shape: AnswerShape) -> str:
@@ -28,16 +35,29 @@ async def answer(
 ) -> Response:
     """Generate, and answer with events or with one body. Raises what GenerationService.stream raises."""
     record = record_of(request)
-    record.model, record.prompt_tokens = job.model.id, job.num_prompt_tokens
+    _note(record, wire, job)
     head = AnswerHead(job.id, int(time.time()), wire.model, job.model.info.fingerprint)
-    events = context.service.stream(job)
-    counter = UsageCounter(num_prompt_tokens=job.num_prompt_tokens, n=job.n)
+    events = context.service.stream(job, waited=record.seconds)
+    if wire.log_prompt:
+        logged = AnswerAssembler(head, shape, _counter(job))
+        events = LogRecorder(request, wire, job, logged, context).recorded(events)
     if wire.stream:
-        chunks = ChunkAssembler(head, shape, counter, includes_usage=wire.includes_usage)
+        chunks = ChunkAssembler(head, shape, _counter(job), includes_usage=wire.includes_usage)
         return StreamedAnswer(events, chunks, record)
-    whole = AnswerAssembler(head, shape, counter)
+    whole = AnswerAssembler(head, shape, _counter(job))
     data = await until_disconnect(request.receive, _folded(events, whole, record))
     return Response(msgspec.json.encode(data), media_type="application/json")
+
+
+def _note(record: RequestRecord, wire: GenerationFields, job: GenerationJob) -> None:
+    record.model, record.prompt_tokens = job.model.id, job.num_prompt_tokens
+    record.user, record.requested_model, record.answer_id = job.user or "", wire.model, job.id
+    record.parameters = {name: value for name in _NOTED if (value := getattr(wire, name)) is not None}
+    record.progress = job.progress
+
+
+def _counter(job: GenerationJob) -> UsageCounter:
+    return UsageCounter(num_prompt_tokens=job.num_prompt_tokens, n=job.n)
 
 
 async def _folded(events: TextEvents, assembler: AnswerAssembler, record: RequestRecord) -> WireData:

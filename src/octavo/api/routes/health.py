@@ -1,14 +1,14 @@
 """GET /health (the server lives) and /ready (it can serve)."""
 
-import msgspec
 from fastapi import FastAPI
 from starlette.responses import Response
 
 from octavo.api.context import ApiContext
-from octavo.api.errors import error_body, error_response
+from octavo.api.errors import error_response
 from octavo.api.schemas.errors import HealthResponse, ModelState, NotReadyResponse, ReadyResponse
 from octavo.errors import EngineUnavailable
 from octavo.service import ServedModel
+from octavo.store.prompt_log import PromptLog
 
 
 def add_health(app: FastAPI, context: ApiContext) -> None:
@@ -25,7 +25,7 @@ def add_health(app: FastAPI, context: ApiContext) -> None:
     async def get_ready() -> ReadyResponse | Response:
         states = [_state(model) for model in context.models]
         waiting = [*(model.id for model in context.models if not model.is_ready), *context.models.awaited]
-        return _not_ready(waiting, states) if waiting else ReadyResponse(models=states)
+        return _not_ready(waiting, states) if waiting else _ready(states, context.prompt_log)
 
 
 def _state(model: ServedModel) -> ModelState:
@@ -33,10 +33,13 @@ def _state(model: ServedModel) -> ModelState:
     return ModelState(id=model.id, state=health.state, progress=health.progress, message=health.message)
 
 
+def _ready(states: list[ModelState], log: PromptLog | None) -> ReadyResponse:
+    if log is None or not log.status.is_degraded:
+        return ReadyResponse(models=states)
+    return ReadyResponse(status="degraded", prompt_log=log.status.message, models=states)
+
+
 def _not_ready(waiting: list[str], states: list[ModelState]) -> Response:
     """The one error body, and beside it how far each model is."""
     error = EngineUnavailable(f"Not ready: {', '.join(waiting)}.")
-    response = error_response(error)
-    body = {**error_body(error), "models": [state.model_dump() for state in states]}
-    headers = {"retry-after": response.headers["retry-after"]}
-    return Response(msgspec.json.encode(body), response.status_code, headers, "application/json")
+    return error_response(error, models=[state.model_dump() for state in states])

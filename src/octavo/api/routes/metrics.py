@@ -1,5 +1,7 @@
 """GET /metrics, for Prometheus."""
 
+import asyncio
+
 from fastapi import FastAPI
 from starlette.responses import PlainTextResponse, Response
 
@@ -21,4 +23,22 @@ def add_metrics(app: FastAPI, context: ApiContext) -> None:
                 batch_size=health.batch_size,
                 num_restarts=health.num_restarts,
             )
-        return Response(context.metrics.render(), headers={"content-type": Metrics.content_type})
+            context.metrics.observe_deaths(model.id, health.deaths, num_quarantined=health.num_quarantined)
+            context.metrics.observe_readiness(model.id, is_ready=model.is_ready)
+            context.metrics.observe_cache(
+                model.id,
+                num_tokens=health.cache.num_tokens,
+                max_tokens=health.cache.max_tokens,
+                num_saved_prefixes=health.cache.num_saved_prefixes,
+                num_saved_tokens=health.cache.num_saved_tokens,
+            )
+        if context.prompt_log is not None:
+            status = context.prompt_log.status
+            context.metrics.observe_prompt_log(
+                {"stored": status.num_stored, "set_aside": status.num_set_aside, "deleted": status.num_deleted},
+                num_waiting=status.num_waiting,
+                waiting_bytes=status.waiting_bytes,
+                is_degraded=status.is_degraded,
+            )
+        page = await asyncio.to_thread(context.metrics.render)  # it is long, and streams go on meanwhile
+        return Response(page, headers={"content-type": Metrics.content_type})

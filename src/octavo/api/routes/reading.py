@@ -15,7 +15,8 @@ Wire = TypeVar("Wire", bound=WireRequest)
 
 async def read_request(request: Request, schema: type[Wire], context: ApiContext) -> Wire:
     """The request's body as `schema`. Raises InvalidRequest, BodyTooLarge and ClientDisconnect."""
-    data = await read_json(request, max_depth=context.limits.max_json_depth)
+    limits = context.limits
+    data = await read_json(request, max_depth=limits.max_json_depth, max_items=limits.max_json_items)
     wire = read_wire(schema, data)
     record_of(request).ignored_fields = unknown_fields(wire, is_strict=context.is_strict)
     return wire

@@ -19,7 +19,10 @@ class ValidationProblem(WireResponse):
 
 
 class ErrorResponse(WireResponse):
-    """`error` is what OpenAI's clients read, the fields beside it are what OctoAI's read. detail: on 422."""
+    """`error` is what OpenAI's clients read, the fields beside it are what OctoAI's read. detail: on 422.
+
+    request_id: as in the x-request-id header and in the server's log; absent where a request failed before it had one.
+    """
 
     error: ErrorFields
     object: Literal["error"]
@@ -27,6 +30,7 @@ class ErrorResponse(WireResponse):
     type: str
     param: str | None
     code: str
+    request_id: str | None = None
     detail: list[ValidationProblem] | None = None
 
 
@@ -44,7 +48,11 @@ class NotReadyResponse(ErrorResponse):
 
 
 class ReadyResponse(WireResponse):
-    status: Literal["ok"] = "ok"
+    """degraded: every model serves, and the prompt log cannot be written, as `prompt_log` says; only requests with
+    log_prompt may be refused, so the server is still good for traffic."""
+
+    status: Literal["ok", "degraded"] = "ok"
+    prompt_log: str = ""
     models: list[ModelState]
 
 

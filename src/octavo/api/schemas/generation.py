@@ -121,6 +121,9 @@ class GenerationFields(WireRequest):
     stream: bool | None = Field(None, description="Answer with server-sent events.")
     stream_options: StreamOptions | None = Field(None, description="Only with stream: true.")
     user: str | None = Field(None, description="The end user on whose behalf the request is made.")
+    log_prompt: bool | None = Field(
+        None, description="Store the request and its answer in the prompt log, durably, before the answer ends."
+    )
 
     @field_validator("max_completion_tokens")
     @classmethod

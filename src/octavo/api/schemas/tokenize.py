@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, WithJsonSchema
 
 from octavo.api.schemas.common import WireRequest, WireResponse
 
@@ -22,11 +22,15 @@ class TokenizeResponse(WireResponse):
     count: int
 
 
+TokenId = Annotated[int, WithJsonSchema({"type": "integer", "minimum": 0})]
+"""The vocabulary has the last word, also about those below 0."""
+
+
 class DetokenizeRequest(WireRequest):
     model_config = ConfigDict(json_schema_extra={"examples": [{"model": "demo", "tokens": [19556, 17]}]})
 
     model: str = Field(description="Name of a served model.")
-    tokens: Annotated[list[int], Field(fail_fast=True, description="Token ids; special tokens give their text.")]
+    tokens: Annotated[list[TokenId], Field(fail_fast=True, description="Token ids; special tokens give their text.")]
 
 
 class DetokenizeResponse(WireResponse):

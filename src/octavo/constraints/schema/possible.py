@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 from octavo.constraints.schema.facts import (
@@ -64,7 +65,7 @@ def _holds_of_number(fact: Fact, number: Decimal) -> bool:
         case Bound(limit, is_lower, is_exclusive):
             return (number > limit if is_lower else number < limit) or (number == limit and not is_exclusive)
         case Multiple(step):
-            return number % step == 0
+            return Fraction(number) % Fraction(step) == 0
     return True
 
 

@@ -1,12 +1,13 @@
 """JSON values, compared as JSON schema compares them: 1 equals 1.0, and true equals no number."""
 
 import json
-import math
+import sys
 from collections.abc import Hashable
 from decimal import Decimal
 from typing import Any
 
 KINDS = ("object", "array", "string", "number", "boolean", "null")
+_LARGEST = sys.float_info.max
 
 
 def kind_of(value: Any) -> str:
@@ -43,7 +44,8 @@ def decimal(number: int | float) -> Decimal:
 
 
 def is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    """One that is not beyond what readers of JSON take for infinite."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and -_LARGEST <= value <= _LARGEST
 
 
 def is_integer(value: Any) -> bool:

@@ -14,6 +14,7 @@ from octavo.core.adapters import Adapter
 from octavo.core.images import ImageSpan
 from octavo.core.output import FinishReason, TokenChunk, TokenLogprob
 from octavo.core.request import GenerationRequest
+from octavo.engine.base import CacheUse
 from octavo.engine.batching.cache_mover import CacheMover
 from octavo.engine.batching.composer import Composer, ScheduledSequence
 from octavo.engine.batching.drafts import NO_TOKENS
@@ -95,6 +96,17 @@ class EngineCore:
         return self._scheduler.num_waiting
 
     @property
+    def cache_use(self) -> CacheUse:
+        """Now; may be asked by any thread."""
+        limits = self._runner.limits
+        return CacheUse(
+            num_tokens=sum(sequence.num_computed for sequence in tuple(self._scheduler.running)),
+            max_tokens=limits.num_slots * limits.context_length,
+            num_saved_prefixes=self._scheduler.num_saved_prefixes,
+            num_saved_tokens=self._scheduler.num_saved_tokens,
+        )
+
+    @property
     def has_work(self) -> bool:
         return self._scheduler.has_work
 
@@ -109,6 +121,7 @@ class EngineCore:
         if sequence.num_pending == 0:
             return [(request.id, TokenChunk((), FinishReason.LENGTH))]
         self._sequences[request.id] = sequence
+        sequence.arrived = perf_counter()
         self._scheduler.add(sequence)
         return []
 
@@ -146,7 +159,9 @@ class EngineCore:
 
     def step(self) -> list[Output]:
         """One batch through the model, if any sequence can go on. Raises RunnerFailed when its state is lost."""
+        num_running = self._scheduler.num_running
         step = self._scheduler.schedule(self._sight.is_clear)
+        _end_waits(self._scheduler.running[num_running:])
         self._cache.carry_out(step.moves)
         if not step.batch:
             return []
@@ -220,6 +235,7 @@ class EngineCore:
                         tuple(item.logprobs),
                         item.prompt_logprobs,
                         sequence.num_cached if is_first else 0,
+                        sequence.queue_seconds or 0.0 if is_first else 0.0,
                     ),
                 )
 
@@ -289,6 +305,14 @@ class EngineCore:
     def _remove(self, sequence: Sequence) -> None:
         self._scheduler.remove(sequence)
         del self._sequences[sequence.id]
+
+
+def _end_waits(admitted: Iterable[Sequence]) -> None:
+    """They have slots now; those that were preempted had some before."""
+    now = perf_counter()
+    for sequence in admitted:
+        if sequence.queue_seconds is None:
+            sequence.queue_seconds = now - sequence.arrived
 
 
 def _span(item: ScheduledSequence) -> tuple[int, int, Tokens, int]:

@@ -85,6 +85,14 @@ class KvSlots:
         self._was_scattered = False
 
     @property
+    def num_saved_prefixes(self) -> int:
+        return len(self._saved)
+
+    @property
+    def num_saved_tokens(self) -> int:
+        return self._num_saved
+
+    @property
     def can_acquire(self) -> bool:
         return not all(self._taken)
 
