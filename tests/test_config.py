@@ -1,5 +1,6 @@
 """Where settings come from, and what is said about bad ones."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -122,15 +123,35 @@ def test_a_server_needs_a_key_where_there_are_some_or_a_file_of_them(
     file: str, variable: str, flags: dict[str, object], is_set: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_file(file)
-    monkeypatch.setenv("OCTAVO_API_KEY", variable)
+    if variable:
+        monkeypatch.setenv("OCTAVO_API_KEY", variable)
 
     assert load_settings(flags).has_keys == is_set
 
 
-def test_a_list_of_keys_that_came_out_empty_opens_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OCTAVO_API_KEY", " , ")
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("OCTAVO_API_KEY", " , ", "OCTAVO_API_KEY: must have a key."),
+        ("OCTAVO_API_KEY", "", "OCTAVO_API_KEY: must have a key."),
+        ("OCTAVO_KEYS_FILE", "", "OCTAVO_KEYS_FILE '': must be the path of a file."),
+    ],
+)
+def test_keys_that_came_out_empty_open_nothing(
+    name: str, text: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(name, text)
 
-    with pytest.raises(ConfigError, match=r"^OCTAVO_API_KEY: must have a key"):
+    with pytest.raises(ConfigError, match=f"^{re.escape(message)}$"):
+        load_settings({})
+
+
+def test_a_key_that_no_header_can_carry_is_an_error_that_names_where_it_was_set_but_not_the_key(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("OCTAVO_API_KEY", "fine,schlüssel")
+
+    with pytest.raises(ConfigError, match=r"^OCTAVO_API_KEY: must be 1 to 512 visible ASCII characters"):
         load_settings({})
 
 
@@ -159,6 +180,8 @@ def test_the_name_of_a_log_level_may_be_in_any_case() -> None:
         ("", {"OCTAVO_PORT": "x"}, {}, "OCTAVO_PORT 'x': must be a valid integer"),
         ("port = -1", {"OCTAVO_PORT": "x"}, {"port": "y"}, "--port 'y': must be a valid integer"),
         ("", {}, {"log_level": "loud"}, "--log-level 'loud': must be 'debug', 'info', 'warning' or 'error'."),
+        ("", {}, {"key_tokens": "1" + "0" * 400}, f"--key-tokens '1{'0' * 400}': must be "),
+        ("", {}, {"key_requests": "1000000000001"}, "--key-requests '1000000000001': must be less than or equal to"),
         ("", {}, {"slots": "257"}, "--slots '257': must be less than or equal to 256."),
         ("", {}, {"ctx": "0"}, "--ctx '0': must be greater than or equal to 2."),
         ("", {}, {"drain_timeout": "inf"}, "--drain-timeout 'inf': must be a finite number."),

@@ -14,7 +14,7 @@ EVERYTHING = ""
 ROWS: dict[str, tuple[str, ...]] = {
     # Place: what it may import beside itself, `errors` and libraries. The longest place that matches is the one.
     "errors": (),
-    "config": (),
+    "config": ("core.api_key", "core.caller"),
     "core": (),
     "prompting": ("core",),
     "constraints": ("core",),

@@ -115,7 +115,11 @@ ROWS: dict[str, tuple[Panel, ...]] = {
         Panel("Ready", (latest("octavo_model_ready", "{{model}}"),)),
         Panel(
             "Restarts of the engine in an hour",
-            (Line(f"sum by (reason) (increase(octavo_engine_deaths_total{{{OF_MODEL}}}[1h]))", "{{reason}}"),),
+            (
+                Line(f"sum(increase(octavo_engine_restarts_total{{{OF_MODEL}}}[1h]))", "all"),
+                Line(f"sum by (reason) (increase(octavo_engine_deaths_total{{{OF_MODEL}}}[1h]))", "{{reason}}"),
+            ),
+            description="The first one for a reason is only among all: Prometheus sees no increase in what is new.",
         ),
         Panel(
             "Memory",

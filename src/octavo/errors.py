@@ -12,6 +12,7 @@ OctavoError
 │   │   └── ImageUrlRefused    an image that may not be fetched, or could not be
 │   ├── AdapterRefused         an adapter that is not for this model, broken, or not where adapters may be
 │   ├── PromptLogOff           a request that is to be logged, and no log
+│   ├── LogEntryTooLarge       a request that is to be logged, and with its answer is more than a row may be
 │   ├── RequestQuarantined     it ended the engine's process again and again
 │   └── TemplateError          the chat template refused the messages, failed or ran out of time
 ├── ModelNotFound              no such model is served
@@ -87,6 +88,10 @@ class AdapterRefused(UnsupportedByModel):
 
 class PromptLogOff(UnsupportedByModel):
     code = "prompt_log_off"
+
+
+class LogEntryTooLarge(UnsupportedByModel):
+    code = "log_entry_too_large"
 
 
 class RequestQuarantined(UnsupportedByModel):

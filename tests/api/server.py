@@ -13,7 +13,9 @@ from prometheus_client import CollectorRegistry
 
 from octavo.api.app import create_app
 from octavo.core.adapters import Adapter
+from octavo.core.browser_access import AllowedHosts, AllowedOrigins
 from octavo.core.images import Image, ImageTokens
+from octavo.core.keyring import Keyring, OpenKeyring
 from octavo.core.limits import Limits
 from octavo.core.output import TokenChunk
 from octavo.core.request import GenerationRequest
@@ -27,14 +29,10 @@ from octavo.errors import EngineUnavailable
 from octavo.service import (
     AdapterFiles,
     AdapterLoader,
-    AllowedHosts,
-    AllowedOrigins,
     GenerationService,
     ImageHosts,
     ImageSource,
-    Keyring,
     ModelRegistry,
-    OpenKeyring,
     RateLimiter,
     ServedModel,
     no_folder,
@@ -194,7 +192,7 @@ def build(
     metrics = Metrics(CollectorRegistry())
     models = ModelRegistry([ServedModel(MODEL, engine, created=1_700_000_000)], limits)
     limiter = RateLimiter(metrics)
-    service = GenerationService(metrics, limits, charge=limiter.charge)
+    service = GenerationService(metrics, limits, limiter=limiter)
     loader = AdapterLoader(models, metrics, adapters)
     app = create_app(
         models=models,

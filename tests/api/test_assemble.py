@@ -12,7 +12,7 @@ from octavo.api.logprobs import chat_logprobs, completion_logprobs, no_logprobs
 from octavo.api.schemas.chat import ChatCompletionChunk, ChatCompletionResponse
 from octavo.api.schemas.completions import CompletionResponse
 from octavo.api.usage import UsageCounter
-from octavo.core.output import FinishReason, TextEvent
+from octavo.core.output import Alternative, FinishReason, TextEvent
 from octavo.core.tools import ToolCallDelta
 from support.checks import strict_json
 
@@ -27,6 +27,7 @@ SHAPES = {
     "chat with logprobs": ChatShape(chat_logprobs, ToolCallsForm()),
 }
 OLDER = ChatShape(chat_logprobs, FunctionCallForm())
+WORDS = [" the", " dog", "a", "ing", "漢", " understanding", "\n", "."]
 WITH_LOGPROBS = ["completion with logprobs", "chat with logprobs"]
 
 
@@ -51,10 +52,15 @@ def choices(events: list[TextEvent], shape: AnswerShape) -> list[dict[str, Any]]
 
 
 def answer(events: list[TextEvent], shape: AnswerShape) -> dict[str, Any]:
+    whole: dict[str, Any] = strict_json(assembled(events, shape).flush().body.decode())
+    return whole
+
+
+def assembled(events: list[TextEvent], shape: AnswerShape) -> AnswerAssembler:
     assembler = AnswerAssembler(HEAD, shape, counter())
     for event in events:
         assembler.push(event)
-    return assembler.flush()
+    return assembler
 
 
 @pytest.mark.parametrize("name", SHAPES)
@@ -65,6 +71,21 @@ def test_a_stream_adds_up_to_the_whole_answer(name: str, events: list[TextEvent]
     *streamed, last = chunks(events, shape)
     assert folded([*streamed, "[DONE]"]) == folded_whole(whole)
     assert last["usage"] == whole["usage"]
+
+
+@pytest.mark.parametrize("name", SHAPES)
+@given(events=answers())
+def test_a_whole_answer_is_json_without_white_space(name: str, events: list[TextEvent]) -> None:
+    body = assembled(events, SHAPES[name]).flush().body
+    assert body == encoded(strict_json(body.decode())).encode()
+
+
+@pytest.mark.parametrize("name", WITH_LOGPROBS)
+def test_the_size_of_an_answer_is_about_known_before_it_is_made(name: str) -> None:
+    top = tuple(Alternative(word, word.encode(), -12.345678901234567) for word in WORDS)
+    entries = tuple(entry(word, -1.2345678901234567, top=top, offset=1000) for word in WORDS)
+    assembler = assembled([TextEvent(0, "".join(WORDS), 20, FinishReason.STOP, entries=entries)] * 20, SHAPES[name])
+    assert 0.6 < assembler.size / len(assembler.flush().body) < 1.6
 
 
 @pytest.mark.parametrize("name", SHAPES)

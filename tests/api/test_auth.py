@@ -1,7 +1,7 @@
 """Who may ask for what."""
 
 import logging
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Any
 
 import httpx
@@ -9,8 +9,8 @@ import pytest
 
 from octavo.core.api_key import ApiKey, digest_of
 from octavo.core.caller import Caller, KeyLimits, Scope
+from octavo.core.keyring import ClosedKeyring
 from octavo.engine.specs import ScriptedSpec
-from octavo.service import ClosedKeyring
 from support.bad_inputs import CHAT, COMPLETIONS, JSON
 from support.checks import check_error
 
@@ -30,12 +30,13 @@ ADMINS = {
 """What only a key with the scope admin is good for, by the routes."""
 
 
-def stored() -> list[ApiKey]:
+async def stored() -> Mapping[bytes, ApiKey]:
     generate = frozenset({Scope.GENERATE})
-    return [
+    keys = (
         ApiKey(digest_of(GENERATE), Caller("key-g", generate, KeyLimits())),
         ApiKey(digest_of(EXPIRED), Caller("key-e", generate), expires=1.0),
-    ]
+    )
+    return {key.digest: key for key in keys}
 
 
 def locked() -> App:

@@ -79,3 +79,13 @@ def test_a_number_that_does_not_exist_names_its_field(number: str) -> None:
     with pytest.raises(InvalidRequest) as caught:
         parse_json(f'{{"a": 1, "b": {number}}}'.encode(), max_depth=64, max_items=MAX_ITEMS)
     assert caught.value.param == "b"
+
+
+def test_structure_is_counted_to_its_end_among_very_many_strings() -> None:
+    value = {"a": ["[" for _ in range(5000)], "b": [[[["{"] * 5000]]]}
+    body = json.dumps(value).encode()
+    assert parse_json(body, max_depth=5, max_items=8) == value
+    with pytest.raises(InvalidRequest, match="nested too deeply"):
+        parse_json(body, max_depth=4, max_items=8)
+    with pytest.raises(InvalidRequest, match="too many lists, objects and members"):
+        parse_json(body, max_depth=5, max_items=7)

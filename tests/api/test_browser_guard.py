@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import httpx
 import pytest
 
+from octavo.core.browser_access import AllowedHosts, AllowedOrigins
+from octavo.core.keyring import ClosedKeyring
 from octavo.engine.specs import ScriptedSpec
-from octavo.service import AllowedHosts, AllowedOrigins, ClosedKeyring
 from support.bad_inputs import CHAT, COMPLETIONS
 from support.checks import check_error
 
@@ -16,7 +17,7 @@ from .server import MODEL, OPEN, App, WatchedEngine, build, listening
 
 KEY = "octv_key"
 BODY = {"model": MODEL, "prompt": "hi"}
-PATHS = ("/health", "/ready", "/v1/models", "/", "/docs", "/openapi.json", "/metrics", "/nothing", CHAT)
+PATHS = ("/ready", "/v1/models", "/", "/docs", "/openapi.json", "/metrics", "/nothing", CHAT)
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 PAGE = "https://page.example"
 
@@ -60,7 +61,7 @@ async def test_a_name_that_is_not_listed_is_refused_whatever_is_asked(path: str)
 @pytest.mark.parametrize("host", ["", "a b", "a/b", "user@localhost", "localhost:x", "[::1", "0x7f.1", "é", "*"])
 async def test_a_host_that_is_none_is_refused(host: str) -> None:
     async with client_of(guarded(hosts=["*"])) as client:
-        response = await client.get("/health", headers=[("host", host.encode())])
+        response = await client.get("/ready", headers=[("host", host.encode())])
         assert check_error(response, 400, None)["code"] == "invalid_host"
 
 
@@ -71,9 +72,32 @@ async def test_no_host_and_two_hosts_are_refused() -> None:
         port = client.base_url.port
         assert port is not None
         for lines in ("", "host: localhost\r\nhost: localhost\r\n", "host: localhost\r\nHost: evil.example\r\n"):
-            answer = await raw_answer(port, f"GET /health HTTP/1.1\r\n{lines}connection: close\r\n\r\n")
+            answer = await raw_answer(port, f"GET /ready HTTP/1.1\r\n{lines}connection: close\r\n\r\n")
             assert answer.startswith("HTTP/1.1 400 ")
             assert json.loads(answer.partition("\r\n\r\n")[2])["code"] == "invalid_host"
+
+
+@pytest.mark.parametrize("path", ["/health", "/ready"])
+async def test_probes_may_ask_for_no_body(path: str) -> None:
+    async with listening(guarded()) as client:
+        response = await client.head(path)
+
+    assert (response.status_code, response.content) == (200, b"")
+
+
+@pytest.mark.parametrize(
+    "lines", ["", "Host: octavo:8080\r\n", "Host: a b\r\n", f"Host: localhost\r\nOrigin: {PAGE}\r\n"]
+)
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+async def test_whoever_asks_whether_the_server_lives_is_told(method: str, lines: str) -> None:
+    async with listening(guarded()) as client:
+        assert (await client.get("/health")).status_code == 200
+        assert client.base_url.port is not None
+        answer = await raw_answer(client.base_url.port, f"{method} /health HTTP/1.0\r\n{lines}\r\n")
+
+    assert answer.startswith("HTTP/1.1 200 ")
+    assert answer.partition("\r\n\r\n")[2] == ('{"status":"ok"}' if method == "GET" else "")
+    assert "access-control-allow" not in answer
 
 
 async def raw_answer(port: int, request: str) -> str:
@@ -131,7 +155,7 @@ async def test_other_pages_may_do_nothing(origin: str, key: str) -> None:
 async def test_two_origins_are_refused() -> None:
     async with client_of(guarded(origins=[PAGE])) as client:
         for others in ([PAGE, PAGE], ["http://localhost:8080", "http://localhost:8080"]):
-            response = await client.get("/health", headers=[("origin", origin.encode()) for origin in others])
+            response = await client.get("/ready", headers=[("origin", origin.encode()) for origin in others])
             assert check_error(response, 403, None)["code"] == "origin_not_allowed"
 
 

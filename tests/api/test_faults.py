@@ -63,12 +63,13 @@ async def test_a_fault_amid_events_is_the_last_event_and_no_done_follows(
     assert json.loads(last.removeprefix("data: "))["error"]["code"] == "internal_error"
 
 
-async def test_a_fault_amid_another_answer_breaks_its_connection(
-    client_of: Callable[[ASGIApp], httpx.AsyncClient],
-) -> None:
-    async with client_of(answering(b"application/json", fails_after=2)) as client:
+async def test_a_fault_amid_another_answer_breaks_its_connection_and_is_counted_as_one() -> None:
+    registry = CollectorRegistry()
+    observed = Observe(answering(b"application/json", fails_after=2), metrics=Metrics(registry), trace=no_trace)
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(observed), base_url="http://octavo") as client:
         with pytest.raises(Fault):
             await client.get("/")
+    assert registry.get_sample_value("octavo_requests_total", {"endpoint": "unmatched", "status": "500"}) == 1
 
 
 @pytest.mark.parametrize("media_type", [b"text/event-stream", b"application/json"])

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +12,10 @@ import pytest
 from octavo.api.schemas.chat import ChatCompletionResponse
 from octavo.api.schemas.completions import CompletionResponse
 from octavo.api.schemas.logs import LogList, LogRow
+from octavo.core.keyring import ClosedKeyring
 from octavo.core.log_entry import LogEntry
 from octavo.engine.specs import ScriptedSpec
 from octavo.errors import EngineError, RequestQuarantined
-from octavo.service import ClosedKeyring
 from octavo.store.prompt_log import LogQuery, PromptLog
 from support.bad_inputs import CHAT, COMPLETIONS
 from support.checks import check_error
@@ -55,8 +55,12 @@ def logging_app(log: PromptLog | None, text: str = "The quick brown fox.", **spe
 
 
 async def only_entry(log: PromptLog) -> LogEntry:
-    [entry] = await log.entries(LogQuery(limit=10))
+    [entry] = await stored(log)
     return entry
+
+
+async def stored(log: PromptLog) -> Sequence[LogEntry]:
+    return (await log.page(LogQuery(), 2**20)).entries
 
 
 async def rows(client: httpx.AsyncClient, **query: Any) -> list[Any]:
@@ -124,7 +128,7 @@ class WatchedExchange(Exchange):
         self.parts: list[tuple[bytes, int]] = []
 
     async def send(self, message: Any) -> None:
-        num_rows = len(await self._log.entries(LogQuery(limit=10)))
+        num_rows = len(await stored(self._log))
         self.parts.append((message.get("body", b""), num_rows))
 
 
@@ -208,7 +212,8 @@ async def test_only_the_switch_switches(client: httpx.AsyncClient) -> None:
 async def test_a_row_that_cannot_be_stored_ends_a_stream_with_an_error_and_not_as_if_it_were_whole(
     tmp_path: Path, path: str
 ) -> None:
-    async with open_log(tmp_path, max_spool=1) as log, logging_app(log).client() as client:
+    (tmp_path / "spool").write_text("no folder")
+    async with open_log(tmp_path) as log, logging_app(log).client() as client:
         response = await post(client, path, log_prompt=True, stream=True)
         *chunks, last, rest = response.text.split("\n\n")
         assert chunks
@@ -219,13 +224,91 @@ async def test_a_row_that_cannot_be_stored_ends_a_stream_with_an_error_and_not_a
 
 @BOTH
 async def test_a_row_that_cannot_be_stored_makes_an_error_of_a_whole_answer(tmp_path: Path, path: str) -> None:
-    async with open_log(tmp_path, max_spool=1) as log, logging_app(log).client() as client:
+    (tmp_path / "spool").write_text("no folder")
+    async with open_log(tmp_path) as log, logging_app(log).client() as client:
         error = check_error(await post(client, path, log_prompt=True), 503, None)
         assert error["code"] == "prompt_log_unavailable"
         assert (await post(client, path)).status_code == 200
         metrics = (await client.get("/metrics")).text
         assert 'octavo_prompt_log_rows_total{result="lost"} 1.0' in metrics
-        assert 'octavo_prompt_log_rows_total{result="logged"}' not in metrics
+        assert 'octavo_prompt_log_rows_total{result="logged"} 0.0' in metrics
+
+
+LARGE = {"n": 8, "max_tokens": 4000}
+
+
+@BOTH
+async def test_a_whole_answer_that_becomes_more_than_a_row_may_be_ends_early_as_an_error(
+    tmp_path: Path, path: str
+) -> None:
+    async with open_log(tmp_path, max_spool=2**16) as log:
+        app = logging_app(log, "x" * 4000)
+        async with app.client() as client:
+            response = await post(client, path, log_prompt=True, **LARGE)
+            error = check_error(response, 400, "log_prompt")
+            [row] = await rows(client)
+    assert error["code"] == "log_entry_too_large"
+    assert "retry-after" not in response.headers
+    assert (row["status"], row["answer"]) == (400, response.json())
+    assert 0 < row["usage"]["completion_tokens"] < 8 * 4000
+    assert app.engine.num_open == 0
+
+
+@BOTH
+async def test_a_stream_that_becomes_more_than_a_row_may_be_ends_early_with_an_error(tmp_path: Path, path: str) -> None:
+    async with open_log(tmp_path, max_spool=2**16) as log, logging_app(log, "x" * 4000).client() as client:
+        response = await post(client, path, log_prompt=True, stream=True, **LARGE)
+        *chunks, last, _ = response.text.split("\n\n")
+        [row] = await rows(client)
+    error = json.loads(last.removeprefix("data: "))["error"]
+    assert error["code"] == "log_entry_too_large"
+    assert (row["status"], row["answer"]["error"]) == (400, error)
+    assert chunks
+    assert sum(map(len, chunks)) > len(json.dumps(row["answer"]["choices"])) > 10_000
+
+
+@BOTH
+@FORMS
+async def test_a_body_that_is_more_than_a_row_may_be_is_refused_before_anything_is_generated(
+    tmp_path: Path, path: str, is_streamed: bool
+) -> None:
+    async with open_log(tmp_path, max_spool=2**12) as log:
+        app = logging_app(log)
+        async with app.client() as client:
+            response = await post(client, path, log_prompt=True, user="u" * 1100, stream=is_streamed)
+            assert check_error(response, 400, "log_prompt")["code"] == "log_entry_too_large"
+            assert 'octavo_prompt_log_rows_total{result="refused"} 1.0' in (await client.get("/metrics")).text
+            assert await rows(client) == []
+    assert not app.engine.requests
+
+
+async def test_of_many_at_once_only_those_begin_whose_rows_have_room(tmp_path: Path) -> None:
+    async with open_log(tmp_path, max_spool=2**15) as log:
+        app = logging_app(log, num_slots=40, hang_at=2)
+        begun: list[tuple[Exchange, asyncio.Task[None]]] = []
+        while await begins(app, exchange := Exchange(COMPLETIONS, {**BASES[COMPLETIONS], "log_prompt": True}), begun):
+            assert len(begun) < 40
+        assert exchange.sent[0]["status"] == 503
+        assert begun
+        for exchange, _ in begun:
+            exchange.gone.set()
+        await asyncio.gather(*(task for _, task in begun))
+        async with app.client() as client:
+            assert len(await rows(client)) == len(begun)
+            app.engine.refusal = RequestQuarantined("It ended the engine again and again.")
+            for _ in range(40):  # what was reserved has been given back, each time
+                assert (await complete(client, log_prompt=True)).status_code == 400
+
+
+async def begins(app: App, exchange: Exchange, begun: list[tuple[Exchange, asyncio.Task[None]]]) -> bool:
+    """Whether the engine gets it, or it is answered before."""
+    task = asyncio.create_task(run(app, exchange))
+    arrival = asyncio.create_task(app.engine.wait_for_requests(len(begun) + 1))
+    await asyncio.wait({task, arrival}, return_when=asyncio.FIRST_COMPLETED)
+    arrival.cancel()
+    if not task.done():
+        begun.append((exchange, task))
+    return not task.done()
 
 
 @BOTH
@@ -326,7 +409,7 @@ async def test_a_client_that_goes_away_while_its_row_is_stored_ends_nothing(log:
         await app.engine.ended.wait()
         exchange.gone.set()
         await task
-    assert len(await log.entries(LogQuery(limit=10))) == 2
+    assert len(await stored(log)) == 2
 
 
 async def test_rows_are_listed_newest_first_in_pages(client: httpx.AsyncClient) -> None:

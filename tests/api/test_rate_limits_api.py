@@ -9,8 +9,8 @@ from starlette.types import Message
 
 from octavo.api.rate_limits import duration
 from octavo.core.caller import KeyLimits
+from octavo.core.keyring import ClosedKeyring, OpenKeyring
 from octavo.engine.specs import ScriptedSpec
-from octavo.service import ClosedKeyring, OpenKeyring
 from support.bad_inputs import CHAT, COMPLETIONS
 from support.checks import check_error
 from support.processes import SECONDS

@@ -38,3 +38,25 @@ def test_a_server_without_traces_imports_nothing_that_makes_them() -> None:
     modules = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
     assert "octavo.cli.tracing" in modules
     assert not [name for name in modules if name.startswith(("opentelemetry.sdk", "opentelemetry.exporter"))]
+
+
+def test_a_prompt_log_imports_its_databases_library_for_its_first_row() -> None:
+    program = """
+import asyncio, sys
+from pathlib import Path
+import octavo.cli.server
+from octavo.store.prompt_log import PromptLog, Retention
+
+async def run(folder):
+    log = PromptLog(f"sqlite:///{folder}/log.db", Path(folder, "spool"), 2**20, Retention(days=1))
+    await log.start()
+    log.reserve(1).give_back()
+    await log.close()
+
+asyncio.run(run(sys.argv[1]))
+print(*sys.modules)
+"""
+    command = [sys.executable, "-c", program, "/nowhere"]
+    modules = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    assert "octavo.store.log_mover" in modules
+    assert not {"sqlalchemy", "aiosqlite"} & {*modules}

@@ -1,17 +1,19 @@
 """`octavo keys`, and what the other commands do with a key."""
 
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from octavo.core.api_key import digest_of
 from octavo.store.key_file import KeyFile
-from support.processes import run_octavo
+from support.processes import OCTAVO, clean_environment, run_octavo
 
 from .recording import recording
 
 FILE = ("--keys-file", "keys.json")
+FULL = Path("/dev/full")
 
 
 def create(*arguments: str, folder: Path) -> str:
@@ -66,6 +68,34 @@ def test_the_list_shows_what_each_key_is_but_not_the_keys(tmp_path: Path) -> Non
     assert not any(secret in shown for secret in secrets)
 
 
+@pytest.mark.parametrize("limit", ["0", str(10**12 + 1), "1" + "0" * 400])
+def test_a_limit_that_is_none_is_refused(tmp_path: Path, limit: str) -> None:
+    done = run_octavo("keys", "create", "ann", "--tokens", limit, *FILE, folder=tmp_path)
+
+    assert done.returncode == 2
+    assert b"Traceback" not in done.stderr
+    assert not (tmp_path / "keys.json").exists()
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="there is no such device here")
+def test_a_key_that_could_not_be_shown_is_revoked(tmp_path: Path) -> None:
+    with FULL.open("w") as full:
+        done = subprocess.run(
+            (OCTAVO, "keys", "create", "ann", *FILE),
+            cwd=tmp_path,
+            env=clean_environment(),
+            stdout=full,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+
+    [key] = KeyFile(tmp_path / "keys.json").read()
+    assert key.state == "revoked"
+    assert done.returncode == 2
+    message = f"octavo: The key could not be shown (No space left on device), so {key.id} is revoked.\n"
+    assert done.stderr.decode() == message
+
+
 def test_the_file_may_stand_in_the_environment_and_in_the_settings_file(tmp_path: Path) -> None:
     (tmp_path / "octavo.toml").write_text('keys-file = "from-toml.json"\n')
 
@@ -82,7 +112,11 @@ def test_the_file_may_stand_in_the_environment_and_in_the_settings_file(tmp_path
         (("create", "ann"), "Say which file has the keys: --keys-file FILE."),
         (("create", "", *FILE), "NAME '': must be 1 to 100 printable characters."),
         (("create", "a\nb", *FILE), "NAME 'a\\nb': must be"),
-        (("create", "ann", "--expires", "0", *FILE), "--expires '0': must be more than 0 and at most 36500 days."),
+        (
+            ("create", "ann", "--expires", "0", *FILE),
+            "--expires '0': must be a minute at least, and at most 36500 d",
+        ),
+        (("create", "ann", "--expires", "0.000001", *FILE), "--expires '1e-06': must be"),
         (("create", "ann", "--expires", "nan", *FILE), "--expires 'nan': must be"),
         (("create", "ann", "--expires", "1e9", *FILE), "--expires '1e+09': must be"),
         (("create", "ann", "--keys-file", "none/keys.json"), "none/keys.json cannot be written: No such file or"),

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from octavo.core.log_entry import LogEntry
+from octavo.store.prompt_log import PromptLog, Retention
 from support.processes import OCTAVO, SECONDS, clean_environment, run_octavo
 from support.prompt_logs import open_log
 
@@ -120,6 +121,22 @@ def test_an_export_has_a_row_a_line_the_oldest_first(folder: Path) -> None:
         for line in logs(folder, "export", "--since", "1700000001", "--until", "1700000003").splitlines()
     ]
     assert some == ["cmpl-1", "cmpl-2"]
+
+
+def test_rows_that_wait_in_the_spool_are_told_beside_the_table(tmp_path: Path) -> None:
+    url, spool = f"sqlite:///{tmp_path / 'log.db'}", tmp_path / "spool"
+
+    async def leave() -> None:
+        log = PromptLog(url, spool, 2**20, Retention())  # not started: nobody moves the row
+        await log.append(entry(0))
+        await log.close()
+
+    asyncio.run(leave())
+    for arguments, told in ((("list",), b"No rows of the prompt log fit.\n"), (("export",), b"")):
+        done = run_octavo("logs", *arguments, "--log-db", url, "--log-spool", str(spool), folder=tmp_path)
+        assert (done.returncode, done.stdout) == (0, told)
+        assert done.stderr.startswith(b"octavo: rows wait for this database in the spool")
+        assert done.stderr.count(b"\n") == 1
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,12 @@ def test_a_server_that_was_started_anew_has_counted_from_nothing(source: Source)
     source.counter.labels("200").inc(10)
     anew = Source()
     anew.counter.labels("200").inc(4)
-    assert Change(source.page(), anew.page(), 2.0).per_second("things_total") == 2.0
+    for seconds in (0.5, 3.0, 3.0):
+        source.histogram.labels("a").observe(seconds)
+    anew.histogram.labels("a").observe(1.5)
+    change = Change(source.page(), anew.page(), 2.0)
+    assert change.per_second("things_total") == 2.0
+    assert change.quantile("seconds", 1.0) == 2.0
 
 
 def test_a_quantile_is_of_what_was_seen_meanwhile_over_all_labels(source: Source) -> None:

@@ -3,9 +3,10 @@
 import json
 import re
 import signal
+import sqlite3
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -183,6 +184,24 @@ def test_a_second_signal_ends_the_server_without_waiting_for_its_streams(tmp_pat
 
             assert server.wait() == 128 + signal.SIGTERM
         assert are_gone(children)
+
+
+def test_a_second_signal_ends_a_server_whose_prompt_log_cannot_be_moved_and_loses_no_row(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'log.db'}"
+    body = {"model": "scripted", "prompt": "hi", "log_prompt": True}
+    with serving("--log-db", url, folder=tmp_path) as server, server.wait_for(READY).client() as client:
+        first = client.post("/v1/completions", json=body).json()["id"]
+        eventually(lambda: len(client.get("/v1/logs").json()["data"]) == 1)
+        with closing(sqlite3.connect(tmp_path / "log.db", isolation_level=None)) as database:
+            database.execute("BEGIN EXCLUSIVE")  # the server waits for it
+            second = client.post("/v1/completions", json=body).json()["id"]
+            server.send(signal.SIGTERM)
+            server.send(signal.SIGINT)
+            assert server.wait() in {128 + signal.SIGTERM, 128 + signal.SIGINT}
+        assert "Traceback" not in server.log
+    with serving("--log-db", url, folder=tmp_path) as server, server.wait_for(READY).client() as client:
+        eventually(lambda: len(client.get("/v1/logs").json()["data"]) == 2)
+        assert [row["id"] for row in client.get("/v1/logs").json()["data"]] == [second, first]
 
 
 def test_the_engine_does_not_outlive_a_server_that_is_killed(tmp_path: Path) -> None:

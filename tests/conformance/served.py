@@ -14,7 +14,9 @@ from conformance.models import GivenModel, GivenTokenizer
 from conformance.vision import GivenVision
 from octavo.api.app import create_app
 from octavo.core.adapters import Adapter
+from octavo.core.browser_access import AllowedHosts, AllowedOrigins
 from octavo.core.images import Image
+from octavo.core.keyring import OpenKeyring
 from octavo.core.limits import Limits
 from octavo.core.output import TokenChunk
 from octavo.core.request import GenerationRequest
@@ -28,13 +30,10 @@ from octavo.service import (
     AdapterFiles,
     AdapterLoader,
     AdapterOrder,
-    AllowedHosts,
-    AllowedOrigins,
     GenerationService,
     ImageHosts,
     ImageSource,
     ModelRegistry,
-    OpenKeyring,
     RateLimiter,
     ServedModel,
 )

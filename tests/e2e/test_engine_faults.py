@@ -1,7 +1,9 @@
 """What clients see of an engine whose process dies, hangs or cannot start."""
 
+import math
 import signal
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from pathlib import Path
 
@@ -14,6 +16,8 @@ from support.processes import Server, eventually, serving
 from .wire import Wire, event_of
 
 DEATHS = (signal.SIGKILL, signal.SIGSEGV, signal.SIGABRT)
+NUM_OTHERS = 7
+MAX_DEATHS = 2 + math.log2(1 + NUM_OTHERS)
 _numbers = count()
 
 
@@ -50,6 +54,13 @@ def failed(client: httpx.Client, body: Wire, status: int) -> str:
     assert events
     assert not any("error" in event for event in events)
     return str(check_error_body(last, status)["code"])
+
+
+def last_status(client: httpx.Client, body: Wire) -> int:
+    """For a client that asks again as long as the engine is not there."""
+    while (status := client.post("/v1/completions", json=body).status_code) == 503:
+        eventually(lambda: is_ready(client))
+    return status
 
 
 @pytest.mark.parametrize("number", DEATHS)
@@ -92,6 +103,18 @@ def test_a_request_that_ends_the_engine_twice_is_refused_from_then_on(tmp_path: 
         assert is_served(client)
         assert metric(client, "octavo_engine_restarts_total{") == 2
         assert metric(client, 'octavo_engine_deaths_total{model="scripted",reason="exit"}') == 2
+        assert metric(client, "octavo_requests_quarantined_total{") == 1
+
+
+@pytest.mark.slow
+def test_a_request_that_ends_the_engine_among_others_is_found_and_they_are_answered(tmp_path: Path) -> None:
+    poison = asking('{"exit_at": 3, "delay": 0.05}')
+    others = [asking('{"delay": 0.02}') for _ in range(NUM_OTHERS)]
+    with serving(folder=tmp_path) as server, server.wait_ready().client() as client:
+        with ThreadPoolExecutor(1 + NUM_OTHERS) as pool:
+            ends = list(pool.map(lambda body: last_status(client, body), [poison, *others]))
+        assert ends == [400] + [200] * NUM_OTHERS
+        assert metric(client, "octavo_engine_restarts_total{") <= MAX_DEATHS
         assert metric(client, "octavo_requests_quarantined_total{") == 1
 
 

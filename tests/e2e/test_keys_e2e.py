@@ -1,6 +1,7 @@
 """Keys of a real server: where they are to be seen, and when they count."""
 
 import json
+import subprocess
 from pathlib import Path
 
 import httpx
@@ -9,7 +10,7 @@ import psutil
 import pytest
 
 from octavo.store.key_file import KeyFile
-from support.processes import eventually, run_octavo, serving
+from support.processes import OCTAVO, SECONDS, clean_environment, eventually, run_octavo, serving
 
 READY = "Ctrl-C stops the server"
 FLAG, VARIABLE = "octv_of-the-flag", "octv_of-the-environment"
@@ -44,7 +45,34 @@ def test_a_key_of_the_command_line_is_to_be_seen_nowhere(tmp_path: Path) -> None
     assert children
     seen = [own, *children, server.log, metrics.text, *(f"{each.text}{each.headers}" for each in (*bad, *good))]
     assert not any("octv_" in text for text in seen)
-    assert server.log.count("key=key-") == 2
+    assert server.log.count("key=own:") == 2
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("complete", "--api-key", FLAG),
+        ("complete", f"--api-key={FLAG}"),
+        ("chat", "--url", f"http://user:{FLAG}@127.0.0.1:1"),
+        ("serve", "--engine", "scripted", "--port", "0", "--log-db", f"postgresql://user:{FLAG}@127.0.0.1:1/name"),
+    ],
+)
+def test_a_command_does_not_show_the_secrets_that_it_was_given(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    """All of these wait: for their input, or for requests."""
+    process = psutil.Popen(
+        (OCTAVO, *arguments),
+        cwd=tmp_path,
+        env=clean_environment(XDG_STATE_HOME=str(tmp_path)),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        eventually(lambda: f"octavo {arguments[0]}" in process.cmdline())
+        assert FLAG not in json.dumps(process.cmdline())
+    finally:
+        process.terminate()
+        process.communicate(timeout=SECONDS)
 
 
 @pytest.mark.slow

@@ -72,6 +72,7 @@ async def test_slots_are_given_in_order_and_freed_by_closing() -> None:
     engine = ScriptedEngine(ScriptedSpec(hang_at=1, num_slots=2))
     streams = [asyncio.create_task(collect(engine.generate(request()))) for _ in range(4)]
     await until(lambda: (engine.health().num_running, engine.health().num_waiting) == (2, 2))
+    assert len(engine.running) == 2
     streams[0].cancel()
     streams[3].cancel()
     await until(lambda: (engine.health().num_running, engine.health().num_waiting) == (2, 0))

@@ -17,6 +17,7 @@ from octavo.server.drain import Drain
 from octavo.server.http_server import HttpServer
 from octavo.server.listener import listen
 from octavo.server.protocol import BoundedProtocol
+from octavo.server.refusals import Refusals
 from support.processes import SECONDS
 
 GET = b"GET / HTTP/1.1\r\nhost: x\r\n\r\n"
@@ -41,6 +42,7 @@ class Recorder:
 
     bodies: list[bytes] = field(default_factory=list)
     scopes: list[Scope] = field(default_factory=list)
+    refused: list[int] = field(default_factory=list)
     num_pieces: int = 0
     began: threading.Event = field(default_factory=threading.Event)
     left: threading.Event = field(default_factory=threading.Event)
@@ -166,9 +168,10 @@ def served(**bounds: Any) -> Iterator[Served]:
 
     async def serve() -> None:
         app = Recorder()
-        drain = Drain(app)
+        refusals = Refusals(lambda status: app.refused.append(status))
+        drain = Drain(app, refusals)
         http = HttpServer(
-            drain, ConnectionBounds(**{"max_receive_time": SECONDS, "max_unread_time": SECONDS, **bounds})
+            drain, ConnectionBounds(**{"max_receive_time": SECONDS, "max_unread_time": SECONDS, **bounds}), refusals
         )
         ready.append(Served(listener.port, app, drain, http, asyncio.get_running_loop()))
         is_ready.set()

@@ -271,3 +271,78 @@ def test_connections_that_ask_nothing_or_read_nothing_do_not_hold_up_the_end(at_
 
         eventually(lambda: server.num_connections == 0)
         assert silent.recv(1) == b"" or at_once
+
+
+def test_a_client_that_sends_on_while_it_reads_its_last_answer_gets_all_of_it() -> None:
+    with served(max_headers=4096) as server, server.connect(receive_buffer=65536) as connection:
+        connection.sendall(b"GET /large HTTP/1.1\r\nhost: x\r\n\r\n")
+        eventually(lambda: server.is_held_up)
+        connection.sendall(post_head(b"content-length: 8000000") + bytes(64 * 2**10))
+
+        received = 0
+        while data := connection.recv(2**18):
+            received += len(data)
+            connection.sendall(b"x")
+    assert received > 32 * 2**20
+
+
+def test_spare_connections_make_room_for_a_probe_and_are_told_why() -> None:
+    with served(max_connections=3) as server, ExitStack() as stack:
+        held = [stack.enter_context(server.connect()) for _ in range(3)]
+        eventually(lambda: server.num_connections == len(held))
+        flood = [stack.enter_context(server.connect()) for _ in range(150)]
+        assert status(server.exchange(HEALTH)) == 200
+        answers = [read_all(connection) for connection in flood]
+        assert {code_of(answer) for answer in answers} == {"overloaded"}
+
+
+def test_an_answer_before_the_end_of_the_body_ends_the_connection() -> None:
+    with served() as server:
+        with server.connect() as connection:
+            connection.sendall(post_head(b"content-length: 10", b"expect: 100-continue", path=b"/unread"))
+            answer = read_answer(connection)
+            connection.sendall(GET)
+            assert read_all(connection) == b""
+
+        assert status(answer) == 200
+        assert b"connection: close" in answer
+        assert [scope["path"] for scope in server.app.scopes] == ["/unread"]
+
+
+def test_http_1_0_has_no_chunks_and_no_100_continue() -> None:
+    old = b"GET /%s HTTP/1.0\r\nexpect: 100-continue\r\ncontent-length: 0\r\n\r\n"
+    with served() as server:
+        assert server.exchange(old % b"").endswith(b"\r\n\r\n0 bytes")
+        with server.connect() as connection:
+            connection.sendall(old % b"endless")
+            received = b""
+            while len(received) < 10_000:
+                received += connection.recv(65536)
+
+    head, _, body = received.partition(b"\r\n\r\n")
+    assert status(head) == 200
+    assert b"transfer-encoding" not in head
+    assert set(body) == {0}
+
+
+@pytest.mark.parametrize("header", [b"content-length: 4 \t", b"content-length: \t 4"])
+def test_space_around_a_value_is_nothing(header: bytes) -> None:
+    with served() as server:
+        assert server.exchange(post_head(header, b"connection: close") + b"body").endswith(b"4 bytes")
+
+
+@pytest.mark.parametrize("header", [b"transfer-encoding: chunked \t", b"transfer-encoding:\tchunked"])
+def test_space_around_a_coding_is_nothing(header: bytes) -> None:
+    with served() as server:
+        message = post_head(header, b"connection: close") + b"4\r\nbody\r\n0\r\n\r\n"
+        assert server.exchange(message).endswith(b"4 bytes")
+
+
+def test_what_the_server_refuses_itself_is_counted(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    with served() as server:
+        server.exchange(b"GET / HTTP/1.2\r\nhost: x\r\n\r\n")
+        server.exchange(b"GET /" + b"a" * 2**20)
+
+    assert server.app.refused == [400, 414]
+    assert "a request from 127.0.0.1 is refused with 400" in caplog.text

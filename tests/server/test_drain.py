@@ -43,6 +43,39 @@ def test_new_requests_are_refused_on_open_and_on_new_connections_and_liveness_an
         assert read_answer(running).endswith(b"released")
 
 
+def test_a_whole_answer_counts_as_running_until_it_is_read() -> None:
+    with served(max_unread=64 * 2**20) as server, server.connect(receive_buffer=65536) as connection:
+        connection.sendall(b"GET /large HTTP/1.1\r\nhost: x\r\n\r\n")
+        assert server.app.began.wait(SECONDS)
+        start_drain(server)
+
+        async def read() -> None:
+            await server.drain.drained()
+            await server.http.answers_read()
+
+        answers_read = asyncio.run_coroutine_threadsafe(read(), server.loop)
+        assert status(connection.recv(10000)) == 200
+        assert not answers_read.done()
+        assert len(read_all(connection)) > 31 * 2**20
+        answers_read.result(SECONDS)
+
+
+def test_metrics_are_told_to_the_last() -> None:
+    with served() as server, server.connect() as running:
+        running.sendall(WAITS)
+        assert server.app.began.wait(SECONDS)
+        start_drain(server)
+
+        assert (
+            status(server.exchange(GET.replace(b"/ ", b"/metrics ").replace(b"x\r", b"x\r\nconnection: close\r")))
+            == 200
+        )
+        assert server.exchange(GET)
+        assert server.app.refused == [503]
+        server.app.released.set()
+        read_answer(running)
+
+
 def test_connections_without_a_request_are_not_waited_for() -> None:
     with served() as server, server.connect() as silent, server.connect() as half, server.connect() as idle:
         half.sendall(GET[:-2])

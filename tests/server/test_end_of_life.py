@@ -90,6 +90,8 @@ def test_a_request_in_the_queue_and_one_that_is_being_sent_are_answered_when_the
         assert server.wait() == 0
         assert are_gone(children)
         assert "Traceback" not in server.log
+        assert "status=503" in server.log
+        assert "status=499" not in server.log
 
 
 def test_a_second_signal_ends_a_server_whose_clients_do_not_read_without_a_word_of_python(tmp_path: Path) -> None:
@@ -109,3 +111,4 @@ def test_a_second_signal_ends_a_server_whose_clients_do_not_read_without_a_word_
             assert server.wait() == 128 + signal.SIGINT
         assert are_gone(children)
         assert "Traceback" not in server.log
+        assert "ERROR" not in server.log

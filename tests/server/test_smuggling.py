@@ -27,6 +27,8 @@ REFUSED = {
     "a hexadecimal length": post_head(b"content-length: 0x0"),
     "a length with a sign": post_head(b"content-length: +0"),
     "a negative length": post_head(b"content-length: -1"),
+    "a length in other digits": post_head(b"content-length: \xb2"),
+    "a length with a point": post_head(b"content-length: 1.5"),
     "an empty length": post_head(b"content-length:"),
     "a length that is too large for any body": post_head(b"content-length: " + b"9" * 30),
     "a space before the colon": post_head(b"content-length : 4"),
@@ -43,6 +45,12 @@ REFUSED = {
     "a space in the path": b"GET /a b HTTP/1.1\r\nhost: x\r\n\r\n",
     "an unknown method": b"FETCH / HTTP/1.1\r\nhost: x\r\n\r\n",
     "a method in lower case": b"get / HTTP/1.1\r\nhost: x\r\n\r\n",
+    "two spaces in the request line": b"GET  / HTTP/1.1\r\nhost: x\r\n\r\n",
+    "another protocol": b"DESCRIBE / RTSP/1.0\r\nhost: x\r\n\r\n",
+    "a URL of another host": b"GET http://evil.example/health HTTP/1.1\r\nhost: x\r\n\r\n",
+    "a URL of another port": b"GET http://x:1/health HTTP/1.1\r\nhost: x\r\n\r\n",
+    "a line feed before the request": b"\n" + GET,
+    "a carriage return before the request": b"\r" + GET,
     "an unknown version": b"GET / HTTP/1.2\r\nhost: x\r\n\r\n",
     "HTTP/0.9": b"GET / HTTP/0.9\r\nhost: x\r\n\r\n",
     "HTTP/2 in clear text": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
@@ -88,6 +96,11 @@ def test_it_is_refused_as_well_when_it_comes_byte_by_byte(server: Served, messag
     answer = server.exchange(*(bytes([byte]) for byte in message))
 
     assert statuses(answer) == [400]
+
+
+@pytest.mark.parametrize("line", [b"CONNECT x:80", b"GET http://"])
+def test_a_request_for_no_path_is_told_so(server: Served, line: bytes) -> None:
+    assert b"must be for a path" in server.exchange(line + b" HTTP/1.1\r\nhost: x\r\n\r\n")
 
 
 def test_a_request_that_would_like_another_protocol_keeps_its_body(server: Served) -> None:

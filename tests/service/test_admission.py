@@ -21,10 +21,10 @@ HEAVY, LIGHT = ("A", "heavy"), ("A", "light")
 class Queue:
     """A model with two slots and four places in its queue, and who has been admitted."""
 
-    def __init__(self) -> None:
+    def __init__(self, queue: int = QUEUE) -> None:
         self.engine = PuppetEngine(NUM_SLOTS)
         self.model = ServedModel("m", self.engine, 0)
-        self.admission = Admission(Limits(max_queue_per_slot=QUEUE // NUM_SLOTS))
+        self.admission = Admission(Limits(max_queue_per_slot=queue // NUM_SLOTS))
         self.admitted = ExitStack()
 
     def fill(self, owner: Owner = HEAVY) -> None:
@@ -55,28 +55,44 @@ def test_one_owner_fills_the_slots_and_the_queue_and_no_more(queue: Queue) -> No
     assert [queue.admits(HEAVY) for _ in range(FULL + 3)] == [True] * FULL + [False] * 3
 
 
-def test_a_user_without_requests_has_one_place_where_another_user_filled_the_queue(queue: Queue) -> None:
+def test_a_full_queue_takes_what_is_within_a_users_share(queue: Queue) -> None:
     queue.fill()
-    assert [queue.admits(LIGHT) for _ in range(2)] == [True, False]
+    assert [queue.admits(LIGHT) for _ in range(FULL)] == [True] * 3 + [False] * 3
+    assert not queue.admits(HEAVY)
 
 
-def test_a_key_without_requests_has_one_place_even_where_another_invents_users(queue: Queue) -> None:
+def test_a_full_queue_takes_what_is_within_a_keys_share_whatever_users_it_has(queue: Queue) -> None:
     queue.fill()
-    invented = [queue.admits(("A", f"user {number}")) for number in range(10)]
-    assert sum(invented) == NUM_SLOTS
-    assert [queue.admits(("B", "")) for _ in range(2)] == [True, False]
-    assert not queue.admits(("B", "another user"))
-    assert [queue.admits((key, "")) for key in "CDE"] == [True, False, False], "what is kept for others is bounded"
+    assert [queue.admits(("B", user)) for user in "xyzx"] == [True, True, True, False]
+    assert [queue.admits(("C", "")) for _ in range(3)] == [True, True, False]
+
+
+def test_a_key_that_floods_with_invented_users_keeps_no_other_from_its_share(queue: Queue) -> None:
+    queue.fill()
+    for number in range(100):
+        queue.fill(("A", f"user {number}"))
+    assert [queue.admits(("B", "")) for _ in range(FULL)] == [True] * 3 + [False] * 3
+
+
+def test_where_more_users_are_than_places_a_full_queue_is_full(queue: Queue) -> None:
+    assert sum(queue.admits(("", f"user {number}")) for number in range(100)) == FULL
 
 
 def test_who_left_may_come_again(queue: Queue) -> None:
     queue.fill()
     for _ in range(10):
-        with queue.admission.admit(queue.model, LIGHT, 1):
+        with ExitStack() as places:
+            for _ in range(FULL // 2):
+                places.enter_context(queue.admission.admit(queue.model, LIGHT, 1))
             assert not queue.admits(LIGHT)
     queue.empty()
     queue.fill()
     assert queue.admits(LIGHT)
+
+
+def test_without_a_queue_there_are_the_slots() -> None:
+    queue = Queue(queue=0)
+    assert [queue.admits(HEAVY) for _ in range(NUM_SLOTS + 1)] == [True] * NUM_SLOTS + [False]
 
 
 def test_a_job_of_several_choices_takes_as_many_places_but_no_more_than_there_are_slots(queue: Queue) -> None:
@@ -91,7 +107,8 @@ def test_those_who_get_their_images_ready_keep_no_others_out(queue: Queue) -> No
             preparing.enter_context(queue.admission.preparing(queue.model, HEAVY))
         with pytest.raises(Overloaded, match=f"images of {QUEUE} requests"):
             preparing.enter_context(queue.admission.preparing(queue.model, HEAVY))
-        preparing.enter_context(queue.admission.preparing(queue.model, LIGHT))
+        for _ in range(QUEUE // 2):
+            preparing.enter_context(queue.admission.preparing(queue.model, LIGHT))
         with pytest.raises(Overloaded):
             preparing.enter_context(queue.admission.preparing(queue.model, LIGHT))
     queue.fill()
@@ -117,6 +134,26 @@ def test_whoever_asks_for_what_the_queue_is_bounded_and_all_places_come_back(ask
     for owner, num_choices in asked:
         if queue.admits(owner, num_choices):
             num_places += min(num_choices, NUM_SLOTS)
-    assert num_places < FULL + 3 * NUM_SLOTS
+    assert num_places < 4 * FULL + NUM_SLOTS
     queue.empty()
     assert [queue.admits(HEAVY) for _ in range(FULL + 1)] == [True] * FULL + [False]
+
+
+@given(st.lists(st.tuples(st.sampled_from("ABC"), st.integers(0, 9)) | st.integers(0, 30), max_size=150))
+def test_no_key_is_refused_below_its_share_whatever_others_do(
+    steps: list[tuple[str, int] | int],
+) -> None:
+    queue = Queue()
+    admitted: list[tuple[Owner, ExitStack]] = []
+    for step in steps:
+        if isinstance(step, int):  # one leaves
+            if admitted:
+                admitted.pop(step % len(admitted))[1].close()
+            continue
+        owner = (step[0], str(step[1]))
+        queue.admitted = ExitStack()
+        own, keys = sum(key == owner[0] for (key, _), _ in admitted), {owner[0], *(key for (key, _), _ in admitted)}
+        if queue.admits(owner):
+            admitted.append((owner, queue.admitted))
+        else:
+            assert own + 1 > FULL / len(keys)

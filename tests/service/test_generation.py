@@ -9,15 +9,15 @@ import pytest
 from prometheus_client import CollectorRegistry
 from service_builders import PuppetEngine, abandon, job_of, start, turns
 
-from octavo.core.caller import Caller
+from octavo.core.caller import Caller, KeyLimits
 from octavo.core.limits import Limits
 from octavo.core.output import FinishReason, TextEvent
 from octavo.core.request import Choice, GenerationRequest
 from octavo.core.sampling import SamplingParams
 from octavo.engine.scripted import ScriptedEngine
 from octavo.engine.specs import ScriptedSpec
-from octavo.errors import EngineError, EngineUnavailable, Overloaded
-from octavo.service import GenerationJob, GenerationService, ServedModel
+from octavo.errors import EngineError, EngineUnavailable, Overloaded, RateLimited
+from octavo.service import GenerationJob, GenerationService, RateLimiter, ServedModel
 from octavo.telemetry.metrics import Metrics
 
 
@@ -256,15 +256,26 @@ async def test_a_reader_that_does_not_read_stops_the_engine_streams(service: Gen
 
 
 async def test_tokens_are_charged_to_the_caller_prompts_at_once_and_others_as_they_come() -> None:
-    charged: list[tuple[str, int]] = []
-    service = GenerationService(
-        Metrics(CollectorRegistry()),
-        Limits(),
-        charge=lambda caller, num_tokens: charged.append((caller.key_id, num_tokens)),
-    )
+    metrics = Metrics(CollectorRegistry())
+    limiter = RateLimiter(metrics, clock=lambda: 0.0)
+    service = GenerationService(metrics, Limits(), limiter=limiter)
     engine = PuppetEngine()
-    events = service.stream(job_of(engine, 2, num_prompts=3, caller=Caller("a")))
+    caller = Caller("a", limits=KeyLimits(tokens=10))
+    events = service.stream(job_of(engine, 2, num_prompts=3, caller=caller))
     engine.send("r1", "four")
     await anext(events)
-    assert charged == [("a", 3), ("a", 4)]
+    assert limiter.states(caller)[0].remaining == 10 - 3 - 4
     await events.aclose()
+
+
+async def test_a_prompt_for_which_its_key_has_no_tokens_is_refused_and_leaves_its_place() -> None:
+    metrics = Metrics(CollectorRegistry())
+    limiter = RateLimiter(metrics, clock=lambda: 0.0)
+    service = GenerationService(metrics, Limits(max_queue_per_slot=1), limiter=limiter)
+    engine = PuppetEngine(num_slots=1)
+    caller = Caller("a", limits=KeyLimits(tokens=10))
+    limiter.charge(caller, 8)
+    for _ in range(5):
+        with pytest.raises(RateLimited):
+            await anext(service.stream(job_of(engine, num_prompts=3, caller=caller)))
+    assert engine.opened == []

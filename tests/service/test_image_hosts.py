@@ -4,8 +4,8 @@ import re
 
 import pytest
 
+from octavo.core.hosts import normal_host
 from octavo.service import ImageHosts
-from octavo.service.image_hosts import normal_host
 
 
 @pytest.mark.parametrize(

@@ -116,6 +116,18 @@ async def test_a_cancelled_job_has_found_what_its_samples_had_said_until_then(
     assert registry.get_sample_value("octavo_cached_prompt_tokens_total", {"model": "m"}) == 7
 
 
+async def test_prompts_of_a_cancelled_job_that_had_no_token_are_not_said_to_be_computed(
+    service: GenerationService, registry: CollectorRegistry
+) -> None:
+    engine = PuppetEngine()
+    events = service.stream(job_of(engine, num_prompts=2))
+    engine.send("r0", "a")
+    await anext(events)
+    await events.aclose()
+    assert registry.get_sample_value("octavo_prompt_tokens_total", {"model": "m"}) == 2
+    assert registry.get_sample_value("octavo_computed_prompt_tokens_total", {"model": "m"}) == 1
+
+
 async def test_the_end_of_each_choice_is_told_with_its_reason(
     service: GenerationService, registry: CollectorRegistry
 ) -> None:
@@ -186,8 +198,10 @@ class BrokenMetrics(Metrics):
     def _fail(self, *_: object, **__: object) -> None:
         raise RuntimeError("no metrics today")
 
-    count_prompt_tokens = count_cached_prompt_tokens = count_generation_tokens = count_usage = _fail
-    observe_time_to_first_token = observe_time_per_output_token = observe_choice = observe_phases = _fail
+    count_prompt_tokens = count_cached_prompt_tokens = count_computed_prompt_tokens = count_usage = _fail
+    count_generation_tokens = observe_time_to_first_token = observe_time_per_output_token = observe_choice = (
+        observe_phases
+    ) = _fail
 
 
 async def test_a_fault_of_the_metrics_ends_no_answer(caplog: pytest.LogCaptureFixture) -> None:

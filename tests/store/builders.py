@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from octavo.core.log_entry import LogEntry
-from octavo.store.prompt_log import PromptLog, Retention
+from octavo.store.prompt_log import LogQuery, PromptLog, Retention
 
 ENTRY = LogEntry(
     id="",
@@ -40,6 +40,11 @@ def make_entry(number: int, **fields: Any) -> LogEntry:
     """Entries with greater numbers are newer."""
     values = {name: getattr(ENTRY, name) for name in LogEntry.__struct_fields__}
     return LogEntry(**values | {"id": entry_id(number), "created": 1000.0 + number} | fields)
+
+
+async def entries(log: PromptLog, query: LogQuery) -> list[LogEntry]:
+    """All on one page."""
+    return list((await log.page(query, max_bytes=2**30)).entries)
 
 
 @asynccontextmanager

@@ -9,6 +9,7 @@ from octavo.errors import ConfigError
 from octavo.store.database_url import read_database_url
 
 PASSWORD = "s3cret"
+POSTGRES = ("postgresql", "asyncpg")
 
 
 def test_a_file_is_relative_to_the_folder_or_from_the_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -23,9 +24,9 @@ def test_a_file_is_relative_to_the_folder_or_from_the_root(tmp_path: Path, monke
 
 @pytest.mark.parametrize("scheme", ["postgres", "postgresql", "postgresql+asyncpg"])
 def test_all_names_of_postgresql_are_known(scheme: str) -> None:
-    url = read_database_url(f"{scheme}://ann:{PASSWORD}@host:5433/log?sslmode=require").url
+    url = read_database_url(f"{scheme}://ann:{PASSWORD}@host:5433/log?sslmode=require")
 
-    assert (url.drivername, url.username, url.password, url.host) == ("postgresql+asyncpg", "ann", PASSWORD, "host")
+    assert (url.kind, url.driver, url.username, url.password, url.host) == (*POSTGRES, "ann", PASSWORD, "host")
     assert (url.port, url.database, dict(url.query)) == (5433, "log", {"ssl": "require"})
 
 
@@ -66,4 +67,14 @@ def test_the_same_database_has_the_same_digest_for_everybody() -> None:
     one = read_database_url(f"postgres://ann:{PASSWORD}@host/log").digest
 
     assert read_database_url("postgresql://bob@host/log?sslmode=require").digest == one
-    assert read_database_url("postgresql://bob@host/other").digest != one
+    assert read_database_url("postgresql://HOST:5432/log").digest == one
+    assert read_database_url("postgresql:///log?host=host&port=5432").digest == one
+    for other in ("postgresql://host/other", "postgresql://host:5433/log", "postgresql://host/log?port=5433"):
+        assert read_database_url(other).digest != one
+
+
+def test_names_and_passwords_may_be_escaped_and_an_address_may_be_in_brackets() -> None:
+    url = read_database_url("postgresql://a%40b:p%3Aq%2F@[::1]:5433/log")
+
+    assert (url.username, url.password, url.host, url.port, url.database) == ("a@b", "p:q/", "::1", 5433, "log")
+    assert "p:q" not in repr(url)

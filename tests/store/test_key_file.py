@@ -1,9 +1,13 @@
 """The file of keys, and servers that watch it."""
 
+import asyncio
+import fcntl
 import json
 import logging
 import os
 import stat
+import threading
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,11 +16,12 @@ from typing import Any
 import pytest
 
 from octavo.core.api_key import digest_of
-from octavo.core.caller import Caller, KeyLimits, Scope
+from octavo.core.caller import MAX_LIMIT, Caller, KeyLimits, Scope
 from octavo.errors import ConfigError
-from octavo.store.key_file import KeyFile
+from octavo.store.key_file import MAX_SIZE, KeyFile
 from octavo.store.stored_key import StoredKey
 from octavo.store.watched_keys import WatchedKeys
+from support.processes import SECONDS
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 
@@ -36,8 +41,12 @@ def file(path: Path) -> KeyFile:
     return KeyFile(path)
 
 
+async def ids_now(watched: WatchedKeys) -> list[str]:
+    return [key.caller.key_id for key in (await watched.current()).values()]
+
+
 def ids(watched: WatchedKeys) -> list[str]:
-    return [key.caller.key_id for key in watched.current()]
+    return asyncio.run(ids_now(watched))
 
 
 def test_what_is_added_can_be_read(file: KeyFile) -> None:
@@ -73,6 +82,35 @@ def test_a_link_stays_a_link(file: KeyFile, path: Path, tmp_path: Path) -> None:
 
     assert path.is_symlink()
     assert KeyFile(tmp_path / "real.json").read() == file.read()
+
+
+def test_links_to_a_file_have_its_lock(path: Path, tmp_path: Path) -> None:
+    link = tmp_path / "link.json"
+    link.symlink_to(path)
+    with open(f"{path}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        for each in (path, link):
+            with pytest.raises(ConfigError, match=r"json is being changed by another program\.$"):
+                KeyFile(each, max_wait=0).add(key())
+    KeyFile(link).add(key())
+
+    assert {each.name for each in tmp_path.iterdir()} == {"keys.json", "link.json", "keys.json.lock"}
+
+
+def test_what_is_no_file_is_refused_at_once(file: KeyFile, path: Path) -> None:
+    os.mkfifo(path)
+
+    for ask in (file.read, lambda: file.add(key()), lambda: WatchedKeys(file)):
+        with pytest.raises(ConfigError, match=r"keys\.json is none: it is no regular file\.$"):
+            ask()
+
+
+def test_no_file_is_made_that_would_be_too_large_to_read(file: KeyFile) -> None:
+    file.add(key())
+
+    with pytest.raises(ConfigError, match=r"keys\.json is full: "):
+        file.add(key("key-2", name="x" * MAX_SIZE))
+    assert len(file.read()) == 1
 
 
 def test_nothing_is_left_beside_the_file_and_its_lock(file: KeyFile, path: Path) -> None:
@@ -135,7 +173,9 @@ GOOD = {"id": "k", "name": "n", "sha256": "0" * 64, "scopes": ["generate"], "cre
     [
         *("", "{", "[]", "{}", '{"keys": 3}', "\xff"),
         json.dumps({"keys": [GOOD], "version": 2}),
-        json.dumps({"keys": [GOOD, GOOD]}),
+        json.dumps({"keys": [GOOD, {**GOOD, "sha256": "1" * 64}]}),
+        json.dumps({"keys": [GOOD, {**GOOD, "id": "other", "revoked": GOOD["created"]}]}),
+        json.dumps({"keys": []}) + " " * MAX_SIZE,
         *(
             json.dumps({"keys": [{**GOOD, **changed}]})
             for changed in (
@@ -151,6 +191,8 @@ GOOD = {"id": "k", "name": "n", "sha256": "0" * 64, "scopes": ["generate"], "cre
                 {"expires": "soon"},
                 {"expires": 0},
                 {"tokens": 0},
+                {"tokens": 10**400},
+                {"requests": MAX_LIMIT + 1},
                 {"concurrent": 1.5},
                 {"only_from": "10.0.0.1"},
             )
@@ -221,3 +263,48 @@ def test_no_key_of_a_file_that_can_no_longer_be_read_is_accepted(
 
     assert [record.levelno for record in caplog.records] == [logging.ERROR, logging.WARNING]
     assert caplog.records[0].message.startswith("None of the keys in the file is accepted until it can be read again: ")
+
+
+class SlowFile(KeyFile):
+    """It can be read once, and then again when `may_go_on`."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.may_go_on = threading.Event()
+        self.may_go_on.set()
+
+    def read(self) -> Sequence[StoredKey]:
+        self.may_go_on.wait(SECONDS)
+        return super().read()
+
+
+async def test_while_a_changed_file_is_read_nobody_is_told_what_was_and_the_server_goes_on(path: Path) -> None:
+    file = SlowFile(path)
+    file.add(key("key-1"))
+    watched = WatchedKeys(file, max_age=0)
+    KeyFile(path).revoke("key-1")
+    file.may_go_on.clear()
+
+    waiting = [asyncio.create_task(ids_now(watched)) for _ in range(3)]
+    done, _ = await asyncio.wait(waiting, timeout=0.1)
+    assert not done
+    file.may_go_on.set()
+
+    assert await asyncio.gather(*waiting) == [[], [], []]
+
+
+async def test_no_key_of_a_file_that_takes_too_long_to_read_is_accepted_until_it_is_read(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = SlowFile(path)
+    file.add(key("key-1"))
+    watched = WatchedKeys(file, max_age=0, max_look=0.05)
+    KeyFile(path).add(key("key-2"))
+    file.may_go_on.clear()
+
+    assert [await ids_now(watched) for _ in range(3)] == [[], [], []]
+    file.may_go_on.set()
+    while not await ids_now(watched):
+        pass
+
+    assert [record.levelno for record in caplog.records] == [logging.ERROR, logging.WARNING]

@@ -1,6 +1,8 @@
 """What a process left in the spool goes to the database, whatever became of it."""
 
+import asyncio
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -72,7 +74,7 @@ async def test_a_damaged_row_is_kept_aside_and_the_others_are_stored(
         await until(lambda: (log.status.num_stored, log.status.num_set_aside) == (2, 1))
     assert await database.ids() == [entry_id(0), entry_id(2)]
     assert [(spool / name).read_bytes() for name in os.listdir(spool)] == [damaged]
-    assert "1 rows" in caplog.text
+    assert "cannot be stored" in caplog.text
 
 
 async def test_rows_of_another_version_are_kept_aside(file: SqliteDatabase, tmp_path: Path) -> None:
@@ -138,11 +140,11 @@ async def test_a_spool_that_cannot_be_written_refuses_says_so_and_recovers(
         assert log.status.is_degraded
         assert log.status.num_waiting == 0
         with pytest.raises(PromptLogUnavailable):
-            log.check()
+            log.reserve(1)
 
         spool.unlink()
         await log.append(make_entry(1))
-        log.check()
+        assert not log.status.is_degraded
         await until_moved(log)
 
     assert await file.ids() == [entry_id(1)]
@@ -155,7 +157,7 @@ async def test_a_spool_that_somebody_removed_is_made_again(file: SqliteDatabase,
         await until_moved(log)
         await until(lambda: not any(spool.rglob("*.rows")))
         for name in os.listdir(spool):
-            (spool / name).rmdir()
+            shutil.rmtree(spool / name)
 
         await log.append(make_entry(1))
         await until_moved(log)
@@ -190,3 +192,51 @@ def test_a_write_that_fails_leaves_nothing_in_the_segment(tmp_path: Path) -> Non
 
     assert (sealed.num_rows, sealed.read()) == (1, RECORDS[0])
     assert sealed.path.stat().st_size == len(RECORDS[0])
+
+
+async def test_a_segment_that_cannot_be_read_hides_no_other(file: SqliteDatabase, tmp_path: Path) -> None:
+    spool = tmp_path / "spool"
+    left_behind(spool, file.url, RECORDS[0])
+    [folder] = spool.iterdir()
+    (folder / "00000002.rows").mkdir()
+    (folder / "00000003.rows").write_bytes(RECORDS[1])
+
+    async with running_log(file.url, spool) as log:
+        await until(lambda: log.status.num_stored == 2)
+
+        assert "cannot be taken over" in log.status.message
+    assert {path.name for path in folder.iterdir()} == {"lock", "00000002.rows"}
+
+
+async def test_a_segment_that_cannot_be_read_any_more_is_set_aside(file: SqliteDatabase, tmp_path: Path) -> None:
+    spool = tmp_path / "spool"
+    async with running_log(file.url, spool) as log:
+        await log.append(make_entry(0))
+        await until_moved(log)
+        async with file.locked():
+            await log.append(make_entry(1))
+            await until_degraded(log)  # with that row in its hands
+            await log.append(make_entry(2))
+            newest = max(spool.rglob("*.rows"))
+            newest.unlink()
+            newest.mkdir()
+        await until_moved(log)
+
+        assert (log.status.num_stored, log.status.num_set_aside) == (2, 1)
+        assert ".bad" in log.status.message
+    [aside] = spool.iterdir()
+    assert aside.name == f"{newest.parent.name}-{newest.stem}.bad"
+
+
+async def test_rows_that_come_together_are_cut_into_segments(file: SqliteDatabase, tmp_path: Path) -> None:
+    text = "x" * (SEGMENT_SIZE // 2)
+    async with running_log(file.url, tmp_path / "spool") as log:
+        await log.append(make_entry(9))
+        await until_moved(log)
+        async with file.gone():
+            await asyncio.gather(*(log.append(make_entry(number, answer=text)) for number in range(8)))
+            sizes = [path.stat().st_size for path in (tmp_path / "spool").rglob("*.rows")]
+
+            assert len(sizes) >= 4
+            assert max(sizes) < 2 * SEGMENT_SIZE
+        await until_moved(log)

@@ -11,12 +11,13 @@ from octavo.telemetry import Phases, RequestReport, configure_logging, log_reque
 
 @pytest.fixture(autouse=True)
 def _restored_root() -> Iterator[None]:
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
+    root, ours = logging.getLogger(), logging.getLogger("octavo")
+    handlers, level, our_level = root.handlers[:], root.level, ours.level
     root.handlers[:] = []  # so that nobody else's handler is closed
     yield
     root.handlers[:] = handlers
     root.setLevel(level)
+    ours.setLevel(our_level)
 
 
 def log_one(model: str = "smol", ignored_fields: tuple[str, ...] = ("colour",)) -> None:
@@ -108,6 +109,15 @@ def test_records_below_the_level_are_left_out(capsys: pytest.CaptureFixture[str]
     log_one()
     logging.getLogger("octavo").warning("loading %s", "slow")
     assert [json.loads(line)["message"] for line in capsys.readouterr().err.splitlines()] == ["loading slow"]
+
+
+def test_libraries_only_warn_whatever_the_level(capsys: pytest.CaptureFixture[str]) -> None:
+    configure_logging("debug", as_json=True)
+    for name in ("octavo.store", "aiosqlite"):
+        logging.getLogger(name).debug("of %s", name)
+        logging.getLogger(name).warning("from %s", name)
+    messages = [json.loads(line)["message"] for line in capsys.readouterr().err.splitlines()]
+    assert messages == ["of octavo.store", "from octavo.store", "from aiosqlite"]
 
 
 @pytest.mark.parametrize("as_json", [True, False])

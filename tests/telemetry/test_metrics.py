@@ -98,6 +98,13 @@ def test_deaths_of_an_engine_are_counted_by_reason_and_what_caused_them() -> Non
     assert samples["octavo_requests_quarantined_total", ("a",)] == 1
 
 
+def test_rows_of_the_prompt_log_that_are_lost_are_seen_to_grow_from_nothing() -> None:
+    metrics = Metrics(CollectorRegistry())
+    assert samples_of(metrics)["octavo_prompt_log_rows_total", ("lost",)] == 0
+    metrics.count_log_row("lost")
+    assert samples_of(metrics)["octavo_prompt_log_rows_total", ("lost",)] == 1
+
+
 def test_the_end_of_a_choice_is_told_by_its_reason_and_what_it_took() -> None:
     metrics = Metrics(CollectorRegistry())
     metrics.observe_choice("a", EndedChoice("stop", num_prompt_tokens=7, num_tokens=30, seconds=2.5))

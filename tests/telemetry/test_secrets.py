@@ -15,6 +15,7 @@ from support.processes import serving
 KEY, PROMPT, USER = f"sk-octavo-{'k' * 32}", "an unspeakable prompt", "somebody@example.com"
 WRONG_KEY = f"sk-octavo-{'w' * 32}"
 SECRETS = (KEY, WRONG_KEY, PROMPT, USER)
+TRACE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 COMPLETIONS, CHAT = "/v1/completions", "/v1/chat/completions"
 
 
@@ -27,6 +28,7 @@ def bodies() -> Iterator[tuple[str, dict[str, object]]]:
         yield COMPLETIONS, {"model": "demo", "prompt": f'@script {{"raise_at": 1}}\n{PROMPT}', "stream": stream}
         yield COMPLETIONS, {"model": "demo", "prompt": PROMPT, "max_tokens": PROMPT, "user": USER}
         yield COMPLETIONS, {"model": "demo", "prompt": [PROMPT] * 300}
+        yield COMPLETIONS, {"model": "demo", "prompt": PROMPT, "user": USER, "stream": stream, "log_prompt": True}
 
 
 def ask_everything(client: httpx.Client) -> None:
@@ -35,6 +37,7 @@ def ask_everything(client: httpx.Client) -> None:
             client.post(path, json=body, headers={"authorization": f"Bearer {key}"})
         client.post(COMPLETIONS, content=PROMPT, headers={"authorization": f"Bearer {key}"})
         client.get("/v1/models", headers={"authorization": f"Basic {key}", "x-request-id": f"{key} {PROMPT}"})
+        client.get("/v1/models", headers={"traceparent": TRACE, "tracestate": f"{key} {PROMPT}"})
 
 
 @pytest.mark.slow
@@ -43,10 +46,11 @@ def test_no_log_metric_trace_or_command_line_tells_a_secret(tmp_path: Path, log:
     with (
         receiving() as receiver,
         serving(
-            *("--alias", "demo", "--log-level", "debug", *log),
+            *("--alias", "demo", "--log-level", "debug", "--log-db", f"sqlite:///{tmp_path}/rows.db", *log),
             folder=tmp_path,
             OCTAVO_API_KEY=KEY,
             OTEL_EXPORTER_OTLP_ENDPOINT=receiver.url,
+            OTEL_EXPORTER_OTLP_HEADERS=f"Bearer {KEY}",
             OTEL_BSP_SCHEDULE_DELAY="100",
         ) as server,
     ):

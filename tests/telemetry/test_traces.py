@@ -239,12 +239,15 @@ def test_a_receiver_that_is_gone_disturbs_nobody(tmp_path: Path) -> None:
     assert 1 <= len(about_traces) <= 4
 
 
-def test_a_protocol_that_is_not_spoken_ends_the_start(tmp_path: Path) -> None:
-    result = run_octavo(
-        *("serve", "--engine", "scripted", "--port", "0"),
-        folder=tmp_path,
-        OTEL_EXPORTER_OTLP_ENDPOINT="http://127.0.0.1:4317",
-        OTEL_EXPORTER_OTLP_PROTOCOL="grpc",
-    )
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc", b"'grpc': traces are sent by http/protobuf only."),
+        ("OTEL_BSP_MAX_QUEUE_SIZE", "3", b"variables (OTEL_\xe2\x80\xa6): max_export_batch_size must be"),
+    ],
+)
+def test_what_traces_cannot_be_sent_with_ends_the_start(tmp_path: Path, name: str, value: str, message: bytes) -> None:
+    variables = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4317", name: value}
+    result = run_octavo("serve", "--engine", "scripted", "--port", "0", folder=tmp_path, **variables)
     assert result.returncode == 2
-    assert b"OTEL_EXPORTER_OTLP_PROTOCOL 'grpc': traces are sent by http/protobuf only." in result.stderr
+    assert message in result.stderr

@@ -26,15 +26,14 @@ from octavo.api.routes.models import add_models
 from octavo.api.routes.pages import add_pages
 from octavo.api.routes.tokenize import add_tokenize
 from octavo.constraints import GrammarMaker
+from octavo.core.browser_access import AllowedHosts, AllowedOrigins
+from octavo.core.keyring import Keyring
 from octavo.core.limits import Limits
 from octavo.errors import OctavoError
 from octavo.service import (
     AdapterLoader,
-    AllowedHosts,
-    AllowedOrigins,
     GenerationService,
     ImageSource,
-    Keyring,
     ModelRegistry,
     RateLimiter,
 )
@@ -72,6 +71,7 @@ def create_app(
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
+        telemetry={"tracing": False, "metrics": False, "logs": False},  # the framework's own tells what clients send
     )
     for add_routes in (add_completions, add_chat, add_models, add_adapters, add_tokenize, add_health, add_metrics):
         add_routes(app, context)

@@ -8,8 +8,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+import msgspec
+
 from octavo.api.calls import CallsForm
 from octavo.api.event_bytes import ChunkEvents, sse_event
+from octavo.api.event_size import event_size
 from octavo.api.logprobs import LogprobsForm
 from octavo.api.schemas.common import WireData
 from octavo.api.usage import UsageCounter
@@ -175,6 +178,19 @@ class ChunkAssembler:
         return sse_event({**self._head, "choices": [], "usage": self._counter.flush()})
 
 
+@dataclass(frozen=True, slots=True)
+class WholeAnswer:
+    """body: JSON. finish_reasons: of the choices that have ended, as the body says them."""
+
+    body: bytes
+    finish_reasons: tuple[str, ...]
+    usage: WireData
+
+    def with_error(self, error: WireData) -> bytes:
+        """The body of an answer that this error ended."""
+        return b'%b,"error":%b}' % (self.body.removesuffix(b"}"), msgspec.json.encode(error))
+
+
 class AnswerAssembler:
     """Events to one answer."""
 
@@ -183,12 +199,31 @@ class AnswerAssembler:
         self._shape = shape
         self._counter = counter
         self._events: dict[int, list[TextEvent]] = {}
+        self._whole: WholeAnswer | None = None
+        self.size = 0
+        """About so many bytes the answer has so far."""
 
     def push(self, event: TextEvent) -> None:
         self._counter.push(event)
+        self.size += event_size(event)
         self._events.setdefault(event.index, []).append(event)
 
-    def flush(self) -> WireData:
-        """The answer, once every choice has ended."""
-        choices = [self._shape.choice(TextEvent.joined(events)) for _, events in sorted(self._events.items())]
-        return {**self._head, "choices": choices, "usage": self._counter.flush()}
+    def flush(self) -> WholeAnswer:
+        """The answer, once every choice has ended; made once, however often it is asked for.
+
+        Choice by choice, so that in a thread it keeps the others waiting for no more than one of them.
+        """
+        if self._whole is None:
+            self._whole = self._assembled()
+        return self._whole
+
+    def _assembled(self) -> WholeAnswer:
+        reasons, bodies = [], []
+        for _, events in sorted(self._events.items()):
+            choice = self._shape.choice(TextEvent.joined(events))
+            bodies.append(msgspec.json.encode(choice))
+            reasons += [choice["finish_reason"]] if choice["finish_reason"] else []
+        head = msgspec.json.encode(self._head).removesuffix(b"}")
+        usage = self._counter.flush()
+        body = b'%b,"choices":[%b],"usage":%b}' % (head, b",".join(bodies), msgspec.json.encode(usage))
+        return WholeAnswer(body, tuple(reasons), usage)

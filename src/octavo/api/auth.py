@@ -1,7 +1,5 @@
 """Who asks, and whether the key is good for what is asked."""
 
-from collections.abc import Mapping
-
 from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.routing import Match
@@ -10,33 +8,26 @@ from starlette.types import Scope as Connection
 
 from octavo.api.errors import error_response
 from octavo.api.identity import set_caller
+from octavo.api.path import LIVENESS, path_of
 from octavo.api.record import record_of
 from octavo.core.caller import Caller, Scope
+from octavo.core.keyring import Keyring
 from octavo.errors import Forbidden, OctavoError
-from octavo.service import Keyring
 
-LIVENESS = "/health"
-"""Asked by what starts and ends servers, which has no key; it tells nothing else."""
-
-_ANY_METHOD = frozenset({"GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"})
-_READING = frozenset({"GET", "HEAD", "OPTIONS"})
-
-_FOR_GENERATING: Mapping[str, frozenset[str]] = {
-    "/v1/completions": _ANY_METHOD,
-    "/v1/chat/completions": _ANY_METHOD,
-    "/v1/tokenize": _ANY_METHOD,
-    "/v1/detokenize": _ANY_METHOD,
-    "/v1/models": _ANY_METHOD,
-    "/v1/adapters": _READING,
-    "/ready": _ANY_METHOD,
-    "/": _ANY_METHOD,
-    "/docs": _ANY_METHOD,
-    "/openapi.json": _ANY_METHOD,
-}
+_FOR_GENERATING = frozenset(
+    {
+        *("/v1/completions", "/v1/chat/completions", "/v1/tokenize", "/v1/detokenize", "/v1/models"),
+        *("/ready", "/", "/docs", "/openapi.json"),
+    }
+)
 """What a key with the scope generate is good for. All else needs admin, so that nothing is open by being forgotten."""
 
 _MODELS = "/v1/models/"
 """All below it, too: ids of models may have slashes."""
+
+_ADAPTERS = "/v1/adapters"
+_READING = frozenset({"GET", "HEAD", "OPTIONS"})
+"""The methods with which it is good for the adapters, too."""
 
 
 class Authenticate:
@@ -50,19 +41,19 @@ class Authenticate:
         self._keyring = keyring
 
     async def __call__(self, scope: Connection, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or _path_of(scope) == LIVENESS:
+        if scope["type"] != "http" or path_of(scope) == LIVENESS:
             await self._app(scope, receive, send)
             return
         try:
-            self._admit(scope)
+            await self._admit(scope)
         except OctavoError as error:
             await error_response(error)(scope, receive, send)
             return
         await self._app(scope, receive, send)
 
-    def _admit(self, scope: Connection) -> None:
+    async def _admit(self, scope: Connection) -> None:
         """Raises Unauthenticated and Forbidden."""
-        caller = self._keyring.caller(_bearer_key(Headers(scope=scope)))
+        caller = await self._keyring.caller(_bearer_key(Headers(scope=scope)))
         record_of(Request(scope)).key_id = caller.key_id
         set_caller(scope, caller)
         if not _is_good_for(caller, scope) and _is_served(scope):
@@ -81,13 +72,9 @@ def _is_good_for(caller: Caller, scope: Connection) -> bool:
 
 
 def _is_for_generating(scope: Connection) -> bool:
-    path = _path_of(scope)
-    return scope["method"] in _FOR_GENERATING.get(path, ()) or path.startswith(_MODELS)
-
-
-def _path_of(scope: Connection) -> str:
-    """Below the place where the application is mounted."""
-    return str(scope["path"]).removeprefix(scope.get("root_path", ""))
+    path = path_of(scope)
+    is_for_reading = path == _ADAPTERS and scope["method"] in _READING
+    return is_for_reading or path in _FOR_GENERATING or path.startswith(_MODELS)
 
 
 def _is_served(scope: Connection) -> bool:

@@ -4,6 +4,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterator
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,8 @@ from octavo.api.shown import shown_name
 from octavo.errors import InvalidRequest
 
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
+_STRINGS = re.compile(rb'(?:[^"]*+"[^"\\]*+(?:\\.[^"\\]*+)*+"){1,1000}+', re.DOTALL)
+_PIECE = 2**16
 _NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _NOT_ITEMS = bytes(set(range(256)) - set(b"[{:"))
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -45,22 +48,42 @@ def parse_json(body: bytes, *, max_depth: int, max_items: int) -> JsonObject:
 
 def nesting(text: bytes) -> int:
     """Levels of brackets outside strings, counted without recursion and without building anything."""
-    brackets = np.frombuffer(_outside_strings(text, _NOT_BRACKETS), dtype=np.uint8)
-    is_opening = (brackets == ord("[")) | (brackets == ord("{"))
-    return int(np.where(is_opening, 1, -1).cumsum().max(initial=0))
+    return max(_levels(text), default=0)
 
 
 def _is_too_deep(body: bytes, max_depth: int) -> bool:
-    return body.count(b"[") + body.count(b"{") > max_depth and nesting(body) > max_depth
+    may_be = body.count(b"[") + body.count(b"{") > max_depth
+    return may_be and any(level > max_depth for level in _levels(body))
 
 
 def _has_too_many_items(body: bytes, max_items: int) -> bool:
     most = sum(body.count(mark) for mark in (b"[", b"{", b":"))  # strings may hold any of them
-    return most > max_items and len(_outside_strings(body, _NOT_ITEMS)) > max_items
+    return most > max_items and any(count > max_items for count in accumulate(map(len, _marks(body, _NOT_ITEMS))))
 
 
-def _outside_strings(text: bytes, unwanted: bytes) -> bytes:
-    return _STRING.sub(b"", text).translate(None, unwanted)
+def _levels(text: bytes) -> Iterator[int]:
+    """The deepest level of each piece of the text."""
+    level = 0
+    for marks in _marks(text, _NOT_BRACKETS):
+        brackets = np.frombuffer(marks, dtype=np.uint8)
+        is_opening = (brackets == ord("[")) | (brackets == ord("{"))
+        levels = level + np.where(is_opening, 1, -1).cumsum()
+        yield int(levels.max(initial=level))
+        level = int(levels[-1]) if len(levels) else level
+
+
+def _marks(text: bytes, unwanted: bytes) -> Iterator[bytes]:
+    """What is outside of strings and not unwanted, piece by piece.
+
+    Many strings that are cut out at a time take far more memory than the text itself; and who finds too much in the
+    first pieces need not look at the rest.
+    """
+    start = 0
+    while piece := _STRINGS.match(text, start):
+        start = piece.end()
+        yield _STRING.sub(b"", piece[0]).translate(None, unwanted)
+    rest = _STRING.sub(b"", text[start:]).translate(None, unwanted)
+    yield from (rest[place : place + _PIECE] for place in range(0, len(rest), _PIECE))
 
 
 def _decode(body: bytes) -> JsonObject:

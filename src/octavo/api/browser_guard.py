@@ -5,8 +5,9 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from octavo.api.errors import HostInvalid, error_response
+from octavo.api.path import LIVENESS, path_of
+from octavo.core.browser_access import AllowedHosts, AllowedOrigins, called_host, normal_origin
 from octavo.errors import Forbidden, OctavoError
-from octavo.service import AllowedHosts, AllowedOrigins, called_host, normal_origin
 
 _PREFLIGHT = {
     "access-control-allow-methods": "GET, POST, DELETE",
@@ -35,7 +36,10 @@ class OriginNotAllowed(Forbidden):
 
 
 class BrowserGuard:
-    """ASGI middleware, before keys are looked at: a browser asks without one whether it may ask with one."""
+    """ASGI middleware, before keys are looked at: a browser asks without one whether it may ask with one.
+
+    The liveness probe is answered whatever it calls the server: it tells nothing, and who asks may know no name.
+    """
 
     def __init__(self, app: ASGIApp, *, hosts: AllowedHosts, origins: AllowedOrigins) -> None:
         self._app = app
@@ -51,7 +55,8 @@ class BrowserGuard:
             host = self._checked_host(headers)
             origin = self._foreign_origin(headers, f"{scope['scheme']}://{host}")
         except OctavoError as error:
-            await error_response(error)(scope, receive, send)
+            answer = self._app if path_of(scope) == LIVENESS else error_response(error)
+            await answer(scope, receive, send)
             return
         if origin is None:
             await self._app(scope, receive, send)

@@ -181,6 +181,13 @@ class _ErrorAnswer(Response):
         return msgspec.json.encode({**error_body(self._error, request_id), **self._beside})
 
 
+def record_error(scope: Scope, error: OctavoError) -> None:
+    """Say in the record of a request how it is going to be answered, by others than its application."""
+    record = find_record(scope)
+    if record is not None:
+        record.status, record.error_code = kind_of(error).status, error.code
+
+
 async def handle_octavo_error(_: Request, error: Exception) -> Response:
     assert isinstance(error, OctavoError)
     return error_response(error)

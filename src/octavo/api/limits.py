@@ -3,16 +3,19 @@
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from octavo.api.errors import BodyTooLarge, MalformedMessage, UnsupportedMedia, error_response
+from octavo.api.body_budget import BodyBudget, BodyShare
+from octavo.api.errors import BodyTooLarge, UnsupportedMedia, error_response
 from octavo.errors import OctavoError
 
 
 class BodyLimits:
-    """ASGI middleware. No more than `max_body` bytes of a body reach the application, whatever its headers say."""
+    """ASGI middleware. No more than `max_body` bytes of a body reach the application, whatever its headers say; those
+    that are still coming have one budget."""
 
     def __init__(self, app: ASGIApp, *, max_body: int) -> None:
         self._app = app
         self._max_body = max_body
+        self._budget = BodyBudget()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -23,7 +26,7 @@ class BodyLimits:
         except OctavoError as error:
             await error_response(error)(scope, receive, send)
             return
-        await self._app(scope, _WholeBody(receive, self._max_body), send)
+        await self._app(scope, _WholeBody(receive, self._max_body, self._budget), send)
 
     def _check_headers(self, method: str, headers: Headers) -> None:
         length = headers.get("content-length")
@@ -36,9 +39,7 @@ class BodyLimits:
             _check_content_type(headers["content-type"])
 
     def _check_length(self, length: str) -> None:
-        if not (length.isascii() and length.isdecimal()):
-            raise MalformedMessage("The content-length header must be a whole number of bytes, at least 0.")
-        # The number of digits is compared first: a number of thousands of digits is never parsed.
+        # Digits alone, as the server takes them. How many is compared first: thousands of them are never parsed.
         if len(length.lstrip("0")) > len(str(self._max_body)) or int(length) > self._max_body:
             raise _too_large(self._max_body)
 
@@ -47,9 +48,10 @@ class _WholeBody:
     """What a request receives, its body as one message however many pieces it comes in: a list of a million of them
     would take fifty times their memory."""
 
-    def __init__(self, receive: Receive, max_body: int) -> None:
+    def __init__(self, receive: Receive, max_body: int, budget: BodyBudget) -> None:
         self._receive = receive
         self._max_body = max_body
+        self._budget = budget
         self._is_refused = False
 
     async def __call__(self) -> Message:
@@ -57,11 +59,13 @@ class _WholeBody:
         message = await self._receive()
         if self._is_refused or message["type"] != "http.request":
             return message
-        return await self._gathered(message)
+        with self._budget.share() as share:
+            return await self._gathered(message, share)
 
-    async def _gathered(self, message: Message) -> Message:
+    async def _gathered(self, message: Message, share: BodyShare) -> Message:
         body = bytearray(message.get("body", b""))
         while message.get("more_body", False) and len(body) <= self._max_body:
+            await share.grow(len(body))
             message = await self._receive()
             if message["type"] != "http.request":
                 return message

@@ -8,21 +8,30 @@ from contextlib import aclosing
 import msgspec
 from starlette.requests import Request
 
-from octavo.api.assemble import AnswerAssembler
+from octavo.api.assemble import AnswerAssembler, WholeAnswer
 from octavo.api.context import ApiContext
 from octavo.api.convert import prompt_texts
 from octavo.api.errors import error_body, internal_error, kind_of
+from octavo.api.holds import hold
 from octavo.api.record import CLIENT_CLOSED, record_of
-from octavo.api.schemas.common import WireData
 from octavo.api.schemas.generation import GenerationFields
 from octavo.api.sse import TextEvents
 from octavo.core.log_entry import LogEntry
-from octavo.errors import OctavoError, PromptLogOff, PromptLogUnavailable
+from octavo.errors import LogEntryTooLarge, OctavoError, PromptLogOff, PromptLogUnavailable
 from octavo.service import GenerationJob
-from octavo.store.prompt_log import PromptLog
+from octavo.store.prompt_log import PromptLog, Reservation
 
 _MAX_SECONDS = 30.0
 """In which a row must be on disk; a disk that takes longer is one that fails."""
+
+_SHORT_ANSWER = 2048
+"""Bytes of a row with what stands beside the texts."""
+
+_PROMPT_TOKEN = 4
+"""Bytes of a prompt's text for each token, about."""
+
+_CHOICE = 128
+"""Bytes of a choice without its texts."""
 
 _logger = logging.getLogger(__name__)
 
@@ -34,22 +43,48 @@ def kept_log(log: PromptLog | None) -> PromptLog:
     return log
 
 
-def check_can_record(wire: GenerationFields, context: ApiContext) -> None:
-    """Raises PromptLogOff and PromptLogUnavailable for a request that is to be logged and cannot be."""
+async def reserve_room(request: Request, wire: GenerationFields, context: ApiContext) -> Reservation | None:
+    """Room in the log for the row of a request that is to be logged, until the request is over; None for others.
+
+    Raises PromptLogOff, PromptLogUnavailable and LogEntryTooLarge.
+    """
     if not wire.log_prompt:
-        return
+        return None
+    log = kept_log(context.prompt_log)
     try:
-        kept_log(context.prompt_log).check()
-    except PromptLogUnavailable:
+        room = _reserve(log, len(await request.body()))
+    except (PromptLogUnavailable, LogEntryTooLarge):
         context.metrics.count_log_row("refused")
         raise
+    hold(request, room)
+    return room
+
+
+def _reserve(log: PromptLog, body_size: int) -> Reservation:
+    """As much as the row of a short answer has: the body, and about as much again as the prompts."""
+    _check_size(body_size, log)
+    return log.reserve(min(2 * body_size + _SHORT_ANSWER, log.max_row))
+
+
+def _check_size(size: int, log: PromptLog) -> None:
+    if size > log.max_row:
+        message = (
+            f"With log_prompt, a request and its answer may have {log.max_row} bytes: ask for less, or without it."
+        )
+        raise LogEntryTooLarge(message, param="log_prompt")
 
 
 class LogRecorder:
-    """Watches a request's events; answer, an assembler of its own, makes of them what the row shows."""
+    """Watches a request's events, of which `answer` makes what the row shows. room: for the row."""
 
     def __init__(
-        self, request: Request, wire: GenerationFields, job: GenerationJob, answer: AnswerAssembler, context: ApiContext
+        self,
+        request: Request,
+        wire: GenerationFields,
+        job: GenerationJob,
+        answer: AnswerAssembler,
+        room: Reservation,
+        context: ApiContext,
     ) -> None:
         """Raises PromptLogOff."""
         self._log = kept_log(context.prompt_log)
@@ -59,19 +94,22 @@ class LogRecorder:
         self._is_streamed = bool(wire.stream)
         self._job = job
         self._answer = answer
+        self._room = room
         self._has_begun = False
 
     async def recorded(self, events: TextEvents) -> TextEvents:
         """The same events. Whatever ends them, the row is on disk before they have ended.
 
-        A job that is not admitted leaves none. Raises PromptLogUnavailable, after the last event, where the row cannot
-        be stored, beside what the events raise.
+        A job that is not admitted leaves none. Raises, beside what the events raise, PromptLogUnavailable where the row
+        cannot be stored, after the last event, and LogEntryTooLarge as soon as there is more than a row may be.
         """
         try:
+            size = len(await self._request.body()) + self._size_beside()
+            _check_size(size, self._log)
             async with aclosing(events):
                 async for event in events:
+                    _check_size(size + self._answer.size, self._log)
                     self._has_begun = True
-                    self._answer.push(event)
                     yield event
         except Exception as error:
             known = error if isinstance(error, OctavoError) else internal_error()
@@ -81,6 +119,10 @@ class LogRecorder:
             await self._leave(self._record.status if self._record.status >= 400 else CLIENT_CLOSED, None)
             raise
         await _finished(asyncio.create_task(self._store(200, None)))
+
+    def _size_beside(self) -> int:
+        """About what a row has beside the request's body and the texts of its answer."""
+        return _SHORT_ANSWER + _PROMPT_TOKEN * self._job.num_prompt_tokens + _CHOICE * len(self._job.choices)
 
     async def _leave(self, status: int, error: OctavoError | None) -> None:
         """Store what there is of an answer that was broken off, by an error or by its client."""
@@ -96,7 +138,8 @@ class LogRecorder:
         try:
             async with asyncio.timeout(_MAX_SECONDS):
                 body = await self._request.body()
-                await self._log.append(await asyncio.to_thread(self._entry, body, status, error, seconds))
+                entry = await asyncio.to_thread(self._entry, body, status, error, seconds)
+                await self._log.append(entry, self._room)
         except TimeoutError as slow:
             self._metrics.count_log_row("lost")
             raise PromptLogUnavailable("The prompt log could not be written in time.") from slow
@@ -107,7 +150,8 @@ class LogRecorder:
 
     def _entry(self, body: bytes, status: int, error: OctavoError | None, seconds: float) -> LogEntry:
         answer, first_token = self._answer.flush(), self._job.progress.first_token
-        usage = answer["usage"]
+        prompts, told = prompt_texts(self._job), self._told(answer, error)
+        _check_size(len(body) + len(told) + sum(map(len, prompts)), self._log)
         return LogEntry(
             id=self._job.id,
             request_id=self._record.id,
@@ -118,22 +162,23 @@ class LogRecorder:
             model=self._job.model.id,
             status=status,
             request=body.decode(),
-            prompts=prompt_texts(self._job),
-            answer=msgspec.json.encode(self._told(answer, error)).decode(),
-            finish_reasons=tuple(choice["finish_reason"] for choice in answer["choices"] if choice["finish_reason"]),
-            prompt_tokens=usage["prompt_tokens"],
-            completion_tokens=usage["completion_tokens"],
-            cached_tokens=usage["prompt_tokens_details"]["cached_tokens"],
+            prompts=prompts,
+            answer=told.decode(),
+            finish_reasons=answer.finish_reasons,
+            prompt_tokens=answer.usage["prompt_tokens"],
+            completion_tokens=answer.usage["completion_tokens"],
+            cached_tokens=answer.usage["prompt_tokens_details"]["cached_tokens"],
             seconds=seconds,
             seconds_to_first_token=None if first_token is None else first_token - self._record.arrival,
         )
 
-    def _told(self, answer: WireData, error: OctavoError | None) -> WireData:
+    def _told(self, answer: WholeAnswer, error: OctavoError | None) -> bytes:
         """The answer as its client knows it, streamed or not."""
         if error is None:
-            return answer
+            return answer.body
         body = error_body(error, self._record.id)
-        return {**answer, "error": body["error"]} if self._is_streamed and self._has_begun else body
+        is_beside = self._is_streamed and self._has_begun
+        return answer.with_error(body["error"]) if is_beside else msgspec.json.encode(body)
 
 
 async def _finished(task: asyncio.Task[None]) -> None:
@@ -142,5 +187,7 @@ async def _finished(task: asyncio.Task[None]) -> None:
         await asyncio.wait({task})
     except asyncio.CancelledError:
         await asyncio.wait({task})
+        if not task.cancelled():
+            task.exception()  # seen: it is counted, and nobody is there who could be told
         raise
     task.result()

@@ -51,11 +51,11 @@ class Observe:
                 _logger.exception("request %s failed", record.id)
             if not record.status:
                 await error_response(internal_error())(scope, receive, sending)
-            elif sending.is_amid_events:
-                record.status = 500
-                await send({"type": "http.response.body", "body": sse_event(error_body(internal_error()))})
             elif not sending.is_over:
-                raise  # only a broken connection can tell that the answer is not whole
+                record.status = 500
+                if not sending.has_events:
+                    raise  # only a broken connection can tell that the answer is not whole
+                await send({"type": "http.response.body", "body": sse_event(error_body(internal_error(), record.id))})
 
     def _tell(self, record: RequestRecord, scope: Scope) -> None:
         """Whatever cannot be told, the answer is sent and the others are told."""
@@ -75,19 +75,15 @@ class _Sending:
 
     def __init__(self, record: RequestRecord, send: Send) -> None:
         self.is_over = False
-        self._has_events = False
+        self.has_events = False
         self._record = record
         self._send = send
-
-    @property
-    def is_amid_events(self) -> bool:
-        return self._has_events and not self.is_over
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self._record.status = message["status"]
             headers = [*message.get("headers", ()), *self._record.headers]
-            self._has_events = any(value.startswith(b"text/event-stream") for _, value in headers)
+            self.has_events = any(value.startswith(b"text/event-stream") for _, value in headers)
             message["headers"] = headers
         await self._send(message)
         self.is_over = message["type"] == "http.response.body" and not message.get("more_body", False)

@@ -8,8 +8,8 @@ from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from octavo.api.auth import LIVENESS
 from octavo.api.openapi_bounds import add_bounds
+from octavo.api.path import LIVENESS
 from octavo.api.schemas.adapters import AdapterRequest
 from octavo.api.schemas.chat import ChatCompletionChunk, ChatCompletionRequest
 from octavo.api.schemas.completions import CompletionRequest
@@ -101,12 +101,9 @@ def _security(needs_key: bool) -> OpenApi:
 
 
 def _events(chunk: type[BaseModel]) -> OpenApi:
-    """Each event, as OpenAPI describes streams of them: its data is JSON text, and that of the last one [DONE]."""
-    data = {
-        "type": "string",
-        "contentMediaType": "application/json",
-        "contentSchema": {"$ref": _REF.format(model=chunk.__name__)},
-    }
+    """Each event, as OpenAPI describes streams of them."""
+    text = {"contentMediaType": "application/json", "contentSchema": {"$ref": _REF.format(model=chunk.__name__)}}
+    data = {"type": "string", "anyOf": [text, {"const": "[DONE]"}]}
     return {"text/event-stream": {"schema": {"type": "object", "properties": {"data": data}, "required": ["data"]}}}
 
 

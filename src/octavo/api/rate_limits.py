@@ -9,6 +9,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from octavo.api.errors import error_response
 from octavo.api.identity import caller_of
+from octavo.api.path import path_of
 from octavo.core.caller import ANYONE, Caller
 from octavo.errors import RateLimited
 from octavo.service import LimitState, RateLimiter
@@ -28,7 +29,7 @@ class RateLimits:
         self._limiter = limiter
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or not _path_of(scope).startswith("/v1/"):
+        if scope["type"] != "http" or not path_of(scope).startswith("/v1/"):
             await self._app(scope, receive, send)
             return
         caller = caller_of(Request(scope))
@@ -70,8 +71,3 @@ def duration(seconds: float) -> str:
     minutes, rest = divmod(ceil(round(seconds, 3)), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}h{minutes}m{rest}s" if hours else f"{minutes}m{rest}s" if minutes else f"{rest}s"
-
-
-def _path_of(scope: Scope) -> str:
-    """Below the place where the application is mounted."""
-    return str(scope["path"]).removeprefix(scope.get("root_path", ""))

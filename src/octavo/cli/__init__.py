@@ -15,9 +15,10 @@ from octavo.cli.call_flags import (
     UrlFlag,
 )
 from octavo.cli.errors import reported_errors
+from octavo.cli.hidden import hide_secrets
 from octavo.cli.options import takes_settings
 from octavo.config import Settings
-from octavo.core.caller import KeyLimits, Scope
+from octavo.core.caller import MAX_LIMIT, KeyLimits, Scope
 
 app = typer.Typer(
     name="octavo",
@@ -38,11 +39,12 @@ def _show_version(is_asked: bool) -> None:
 
 @app.callback()
 def _octavo(
+    context: typer.Context,
     show_version: Annotated[
         bool, typer.Option("--version", help="Show the version.", callback=_show_version, is_eager=True)
     ] = False,
 ) -> None:
-    pass
+    hide_secrets(context.invoked_subcommand or "")
 
 
 @app.command("serve")
@@ -150,9 +152,13 @@ def _create_key(
         typer.Option(help="What it is good for; generate otherwise. admin is everything. May be given several times."),
     ] = None,
     expires: Annotated[float | None, typer.Option(metavar="DAYS", help="Days after which it is refused.")] = None,
-    requests: Annotated[int | None, typer.Option(min=1, help="Requests in a minute.")] = None,
-    tokens: Annotated[int | None, typer.Option(min=1, help="Tokens, of prompts and answers, in a minute.")] = None,
-    concurrent: Annotated[int | None, typer.Option(min=1, help="Requests that may run at the same time.")] = None,
+    requests: Annotated[int | None, typer.Option(min=1, max=MAX_LIMIT, help="Requests in a minute.")] = None,
+    tokens: Annotated[
+        int | None, typer.Option(min=1, max=MAX_LIMIT, help="Tokens, of prompts and answers, in a minute.")
+    ] = None,
+    concurrent: Annotated[
+        int | None, typer.Option(min=1, max=MAX_LIMIT, help="Requests that may run at the same time.")
+    ] = None,
 ) -> None:
     """Make a key and show it, this once.
 
@@ -194,7 +200,7 @@ _UntilFlag = Annotated[str | None, typer.Option("--until", metavar="TIME", help=
 @_takes_log_settings
 def _list_logs(
     settings: Settings,
-    limit: Annotated[int, typer.Option(help="Most rows to show.", min=1)] = 50,
+    limit: Annotated[int, typer.Option(help="Most rows to show.", min=1, max=100_000)] = 50,
     before: Annotated[str, typer.Option(metavar="ID", help="Only rows older than this one.")] = "",
     key: Annotated[str, typer.Option(metavar="ID", help="Only of requests with this key.")] = "",
     user: Annotated[str, typer.Option(help="Only of requests that name this user.")] = "",

@@ -15,6 +15,7 @@ from octavo.store.key_file import KeyFile
 from octavo.store.stored_key import StoredKey
 
 HEADINGS = ("id", "name", "scopes", "created", "expires", "state", "limits")
+MIN_DAYS = 1 / (24 * 60)
 MAX_DAYS = 36_500
 MAX_NAME = 100
 
@@ -35,7 +36,7 @@ def create_key(settings: Settings, name: str, scopes: Sequence[Scope], days: flo
         concurrent=limits.concurrent,
     )
     file.add(key)
-    write_text(f"{secret}\n")
+    _show(secret, file, key)
     write_aside(
         f"The key of {name}, {key.id}, for {', '.join(key.scopes)}. It is kept nowhere: this is the only time.\n"
     )
@@ -53,6 +54,17 @@ def revoke_key(settings: Settings, id: str) -> None:
     write_text(f"Revoked {key.id}, the key of {key.name}.\n")
 
 
+def _show(secret: str, file: KeyFile, key: StoredKey) -> None:
+    """A key that nobody saw is good for nobody."""
+    try:
+        write_text(f"{secret}\n")
+    except BaseException as error:
+        file.revoke(key.id)
+        if not isinstance(error, OSError):
+            raise
+        raise ConfigError(f"The key could not be shown ({error.strerror}), so {key.id} is revoked.") from error
+
+
 def _path(settings: Settings) -> Path:
     if settings.keys_file is None:
         raise ConfigError(f"Say which file has the keys: {flag_of('keys_file')} FILE.")
@@ -66,8 +78,8 @@ def _checked(name: str) -> str:
 
 
 def _lifetime(days: float) -> timedelta:
-    if not 0 < days <= MAX_DAYS:
-        raise ConfigError(f"--expires '{days:g}': must be more than 0 and at most {MAX_DAYS} days.")
+    if not MIN_DAYS <= days <= MAX_DAYS:
+        raise ConfigError(f"--expires '{days:g}': must be a minute at least, and at most {MAX_DAYS} days.")
     return timedelta(days=days)
 
 

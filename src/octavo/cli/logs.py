@@ -10,7 +10,7 @@ import msgspec
 from octavo.api.log_rows import log_row
 from octavo.cli.prompt_log import build_prompt_log
 from octavo.cli.table import table
-from octavo.cli.terminal import until_pipe_breaks, write_text
+from octavo.cli.terminal import until_pipe_breaks, write_error, write_text
 from octavo.config import Settings
 from octavo.core.log_entry import LogEntry
 from octavo.errors import ConfigError
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 def list_logs(settings: Settings, query: LogQuery) -> None:
     """Print a table, the newest first. Raises ConfigError, LogEntryNotFound and PromptLogUnavailable."""
-    entries = _asked(settings, lambda log: log.entries(query))
+    entries = _asked(settings, lambda log: log.summaries(query))
     with until_pipe_breaks():
         write_text(table([HEADINGS, *map(_cells, entries)]) if entries else "No rows of the prompt log fit.\n")
 
@@ -40,9 +40,8 @@ def export_logs(settings: Settings, since: float | None, until: float | None) ->
     """Print a JSON object a line, the oldest first. Raises as list_logs does."""
 
     async def export(log: PromptLog) -> None:
-        async for entry in log.export():
-            if (since is None or entry.created >= since) and (until is None or entry.created < until):
-                write_text(f"{_encoded(entry)}\n")
+        async for entry in log.export(LogQuery(since=since, until=until)):
+            write_text(f"{_encoded(entry)}\n")
 
     with until_pipe_breaks():
         _asked(settings, export)
@@ -67,11 +66,21 @@ def _asked(settings: Settings, ask: Callable[[PromptLog], Awaitable[T]]) -> T:
 
     async def answer() -> T:
         try:
+            await _tell_unmoved(log)
             return await ask(log)
         finally:
             await log.close()
 
     return asyncio.run(answer())
+
+
+async def _tell_unmoved(log: PromptLog) -> None:
+    """Who reads the database alone would miss them."""
+    try:
+        if await log.has_unmoved():
+            write_error("rows wait for this database in the spool, which a server with this log moves there.")
+    except OSError as error:
+        write_error(f"the spool, where rows may wait for this database, cannot be read: {error.strerror}.")
 
 
 def _cells(entry: LogEntry) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Mapping
 from itertools import pairwise
+from math import inf
 
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
@@ -51,6 +52,8 @@ class Change:
     def quantile(self, name: str, part: float) -> float | None:
         """Of what a histogram has seen meanwhile, as Prometheus estimates it; None where that is nothing."""
         before, now = self._before.buckets(name), self.now.buckets(name)
+        if now.get(inf, 0.0) < before.get(inf, 0.0):  # the server has been started anew
+            before = {}
         counts = [(bound, count - before.get(bound, 0.0)) for bound, count in sorted(now.items())]
         if not counts or counts[-1][1] <= 0:
             return None
@@ -65,5 +68,5 @@ def _interpolated(counts: list[tuple[float, float]], rank: float) -> float:
     """counts: by upper bound, the last one infinite."""
     for (low, below), (high, at_most) in pairwise([(0.0, 0.0), *counts]):
         if at_most >= rank:
-            return low if high == float("inf") else low + (high - low) * (rank - below) / max(at_most - below, 1e-9)
+            return low if high == inf else low + (high - low) * (rank - below) / max(at_most - below, 1e-9)
     return counts[-1][0]

@@ -6,14 +6,15 @@ why this module imports little.
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import uvloop
 
+from octavo.cli.access import build_access
 from octavo.cli.engines import build_engine, model_file
 from octavo.cli.filters import build_content_filter
-from octavo.cli.signals import StopSignals
+from octavo.cli.signals import StopSignals, until
 from octavo.config import Settings
 from octavo.engine.worker import WorkerEngine
 from octavo.server.listener import listen
@@ -29,8 +30,8 @@ SIGNAL_EXIT = 128
 
 def serve(settings: Settings) -> int:
     """Serve until a signal comes; returns the exit code. Raises ConfigError and ModelLoadError."""
-    _hide(settings.api_key)
     configure_logging(settings.log_level, settings.log_json)
+    access = build_access(settings)
     file, content_filter = model_file(settings), build_content_filter(settings)
     engine = build_engine(settings, file)
     listener = listen(settings.host, settings.port)
@@ -38,18 +39,10 @@ def serve(settings: Settings) -> int:
     def build_server() -> "Server":
         from octavo.cli.server import Server
 
-        return Server(settings, file, engine, listener, content_filter)
+        return Server(settings, access, file, engine, listener, content_filter)
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(_serve(engine, build_server, settings.drain_timeout))
-
-
-def _hide(keys: Sequence[str]) -> None:
-    """Keys of the command line, which every user of the machine could read there."""
-    if keys:
-        from setproctitle import setproctitle
-
-        setproctitle("octavo serve")
 
 
 async def _serve(engine: WorkerEngine, build_server: Callable[[], "Server"], drain_timeout: float) -> int:
@@ -69,23 +62,10 @@ async def _serve(engine: WorkerEngine, build_server: Callable[[], "Server"], dra
 async def _run(server: "Server", engine: WorkerEngine, signals: StopSignals, drain_timeout: float) -> int:
     server.start(on_end=signals.stop.set)
     try:
-        await _until(signals.stop, server.welcome())
+        await until(signals.stop, server.welcome())
         await signals.stop.wait()
-        await _until(signals.force, server.drain(drain_timeout))
+        await until(signals.force, server.drain(drain_timeout))
     finally:
-        await _until(signals.force, engine.close())
-        await server.stop(at_once=signals.force.is_set())
+        await until(signals.force, engine.close())
+        await server.stop(signals.force)
     return SIGNAL_EXIT + signals.last if signals.force.is_set() and signals.last else 0
-
-
-async def _until(event: asyncio.Event, work: Coroutine[Any, Any, None]) -> None:
-    """Do the work, and give it up when the event happens first."""
-    task = asyncio.create_task(work)
-    waiting = asyncio.create_task(event.wait())
-    try:
-        await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
-        if task.done():
-            await task
-    finally:
-        task.cancel()
-        waiting.cancel()

@@ -8,17 +8,22 @@ from pathlib import Path
 
 from rich.console import Console
 
+from octavo.cli.access import Access
 from octavo.cli.screen import ConsoleScreen, LogScreen, Place, Screen
+from octavo.cli.signals import until
 from octavo.cli.tracing import open_traces
 from octavo.cli.wiring import build_parts, connection_bounds
 from octavo.config import Settings
 from octavo.engine.worker import WorkerEngine
 from octavo.server.drain import Drain
-from octavo.server.http_server import LAST_WORDS, HttpServer
+from octavo.server.http_server import HttpServer
 from octavo.server.listener import Listener
+from octavo.server.refusals import Refusals
 from octavo.streaming import ContentFilter
 
 HEALTH_INTERVAL = 0.1
+LAST_WORDS = 0.7
+"""Seconds for answers to leave the process after they have been ended."""
 REFUSAL_TIME = 0.2
 """Seconds in which requests that were still being received or prepared are told that the server ends."""
 YOUNG_OBJECTS = 20_000
@@ -31,6 +36,7 @@ class Server:
     def __init__(
         self,
         settings: Settings,
+        access: Access,
         file: Path | None,
         engine: WorkerEngine,
         listener: Listener,
@@ -38,14 +44,16 @@ class Server:
     ) -> None:
         """file: the model's, None for the scripted engine. Raises ConfigError."""
         self._closing = ExitStack()
-        parts = build_parts(settings, file, engine, content_filter, open_traces(self._closing))
+        parts = build_parts(settings, access, file, engine, content_filter, open_traces(self._closing))
         self._engine = engine
         self._listener = listener
         self._service = parts.service
         self._prompt_log = parts.prompt_log
         self._first_adapters = parts.first_adapters
-        self._drain = Drain(parts.app)
-        self._http = HttpServer(self._drain, connection_bounds(settings))
+        refusals = Refusals(parts.metrics.count_refusal)
+        self._drain = Drain(parts.app, refusals)
+        self._http = HttpServer(self._drain, connection_bounds(settings), refusals)
+        parts.metrics.show_connections(lambda: self._http.num_connections)
         self._place = Place(parts.model_id, file, listener.url, listener.is_loopback, settings.has_keys)
         self._screen: Screen = (
             LogScreen() if settings.log_json else ConsoleScreen(Console(stderr=True, highlight=False))
@@ -80,17 +88,17 @@ class Server:
                 self._drain.refuse_unanswered()
                 await self._drained(REFUSAL_TIME)
 
-    async def stop(self, *, at_once: bool) -> None:
-        """Close the connections: those that are still open get a moment, or none. Then close the prompt log."""
-        self._http.stop(at_once=at_once)
+    async def stop(self, force: asyncio.Event) -> None:
+        """Close the connections, then the prompt log. Both get a moment, or none when `force` happens."""
+        self._http.stop(at_once=force.is_set())
         try:
             await self._task
-            if not at_once:
-                await self._drained(LAST_WORDS)  # what was broken off leaves its row
+            await until(force, self._drained(LAST_WORDS))  # what was broken off leaves its row
         finally:
             if self._prompt_log is not None:
-                await self._prompt_log.close()
-            await asyncio.to_thread(self._closing.close)
+                await until(force, self._prompt_log.close())
+            if not force.is_set():
+                await asyncio.to_thread(self._closing.close)
 
     async def _serve(self) -> None:
         if self._prompt_log is not None:
@@ -98,9 +106,11 @@ class Server:
         await self._http.serve(sockets=[self._listener.sock])
 
     async def _drained(self, seconds: float) -> bool:
-        """Whether no request runs any more within so many seconds; new ones are refused from now on."""
+        """Whether all requests are over and their answers read within so many seconds; new ones are refused."""
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._drain.drained(), seconds)
+            async with asyncio.timeout(seconds):
+                await self._drain.drained()
+                await self._http.answers_read()
             return True
         return False
 

@@ -1,7 +1,9 @@
-"""SIGTERM and SIGINT as events."""
+"""SIGTERM and SIGINT as events, and work that ends with one."""
 
 import asyncio
 import signal
+from collections.abc import Coroutine
+from typing import Any
 
 STOPPING = (signal.SIGTERM, signal.SIGINT)
 
@@ -27,3 +29,16 @@ class StopSignals:
         self.force.set()
         for handled in STOPPING:
             asyncio.get_running_loop().remove_signal_handler(handled)
+
+
+async def until(event: asyncio.Event, work: Coroutine[Any, Any, object]) -> None:
+    """Do the work, and give it up when the event happens first."""
+    task = asyncio.create_task(work)
+    waiting = asyncio.create_task(event.wait())
+    try:
+        await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            await task
+    finally:
+        task.cancel()
+        waiting.cancel()

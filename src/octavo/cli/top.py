@@ -5,6 +5,8 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+import httpx
+
 from octavo.cli.client import CallFailed, ServerClient
 from octavo.cli.metrics_page import Change, MetricsPage
 from octavo.cli.terminal import write_text
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 INTERVAL = 1.0
+TIMEOUT = httpx.Timeout(10.0)
 NOTHING = MetricsPage("")
 
 Row = tuple[str, str]
@@ -23,7 +26,7 @@ def top(*, url: str, is_once: bool) -> None:
 
     The first numbers are those since the server's start. Raises CallFailed and ConfigError.
     """
-    with ServerClient(url) as client:
+    with ServerClient(url, timeout=TIMEOUT) as client:
         now = _page(client)
         rows = rows_of(Change(NOTHING, now, _seconds_since_start(now)))
         if is_once or not sys.stdout.isatty():
@@ -40,18 +43,19 @@ def rows_of(change: Change) -> list[Row]:
 def _watch(client: ServerClient, before: MetricsPage, rows: list[Row]) -> None:
     from rich.live import Live
 
+    read = time.monotonic()
     try:
         with Live(_table(rows), auto_refresh=False, screen=True) as live:
             while True:
-                started = time.monotonic()
                 time.sleep(INTERVAL)
                 try:
                     now = _page(client)
                 except CallFailed as error:  # it may be back in a moment
                     live.update(_table([("", error.message)]), refresh=True)
                     continue
-                live.update(_table(rows_of(Change(before, now, time.monotonic() - started))), refresh=True)
-                before = now
+                seconds = time.monotonic() - read
+                live.update(_table(rows_of(Change(before, now, seconds))), refresh=True)
+                before, read = now, read + seconds
     except KeyboardInterrupt:
         return
 

@@ -3,6 +3,7 @@
 from contextlib import ExitStack
 
 from octavo.config import wants_traces
+from octavo.errors import ConfigError
 from octavo.telemetry import Trace, no_trace
 
 
@@ -12,6 +13,9 @@ def open_traces(closing: ExitStack) -> Trace:
         return no_trace
     from octavo.telemetry.traces import Traces  # its libraries are of use to nobody else
 
-    traces = Traces.to_receiver()
+    try:
+        traces = Traces.to_receiver()
+    except ValueError as error:
+        raise ConfigError(f"OpenTelemetry's variables (OTEL_…): {error}") from error
     closing.callback(traces.close)
     return traces.tell

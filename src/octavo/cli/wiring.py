@@ -8,7 +8,7 @@ from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 
 from octavo.api.app import create_app
-from octavo.cli.access import allowed_hosts, allowed_origins, build_keyring
+from octavo.cli.access import Access
 from octavo.cli.first_adapters import FirstAdapters, operators_adapters
 from octavo.cli.prompt_log import build_prompt_log
 from octavo.config import Settings, flag_of
@@ -46,11 +46,13 @@ class Parts:
     service: GenerationService
     prompt_log: PromptLog | None
     first_adapters: FirstAdapters
+    metrics: Metrics
     app: FastAPI
 
 
 def build_parts(
     settings: Settings,
+    access: Access,
     file: Path | None,
     engine: Engine,
     content_filter: ContentFilter | None,
@@ -67,7 +69,7 @@ def build_parts(
         limits,
         content_filter=content_filter,
         request_timeout=settings.request_timeout,
-        charge=limiter.charge,
+        limiter=limiter,
     )
     model = ServedModel(model_id, engine, int(time.time()), isolates_users=settings.isolate_users)
     models = ModelRegistry([model], limits)
@@ -80,9 +82,9 @@ def build_parts(
         images=ImageSource(limits, metrics, image_hosts(settings)),
         metrics=metrics,
         limits=limits,
-        keyring=build_keyring(settings),
-        hosts=allowed_hosts(settings),
-        origins=allowed_origins(settings),
+        keyring=access.keyring,
+        hosts=access.hosts,
+        origins=access.origins,
         limiter=limiter,
         prompt_log=prompt_log,
         is_strict=settings.strict,
@@ -91,7 +93,7 @@ def build_parts(
     first_adapters = FirstAdapters(
         settings.adapters, model, models, loader.over(operators_adapters(limits.max_adapter_size))
     )
-    return Parts(model_id, service, prompt_log, first_adapters, app)
+    return Parts(model_id, service, prompt_log, first_adapters, metrics, app)
 
 
 def clients_adapters(settings: Settings) -> AdapterFiles:

@@ -5,6 +5,8 @@ from pathlib import Path
 from pydantic import BaseModel, field_validator
 
 from octavo.config.option import option
+from octavo.core.api_key import MAX_LENGTH, is_key
+from octavo.core.caller import MAX_LIMIT
 
 ACCESS = "Access"
 
@@ -35,22 +37,36 @@ class AccessSettings(BaseModel):
         metavar="ORIGIN",
     )
     key_requests: int | None = option(
-        None, "Requests that a key may make in a minute.", panel=ACCESS, metavar="N", ge=1
+        None, "Requests that a key may make in a minute.", panel=ACCESS, metavar="N", ge=1, le=MAX_LIMIT
     )
     key_tokens: int | None = option(
-        None, "Tokens, of prompts and answers, that a key may use in a minute.", panel=ACCESS, metavar="N", ge=1
+        None,
+        "Tokens, of prompts and answers, that a key may use in a minute.",
+        panel=ACCESS,
+        metavar="N",
+        ge=1,
+        le=MAX_LIMIT,
     )
     key_concurrent: int | None = option(
-        None, "Requests of a key that may run at the same time.", panel=ACCESS, metavar="N", ge=1
+        None, "Requests of a key that may run at the same time.", panel=ACCESS, metavar="N", ge=1, le=MAX_LIMIT
     )
 
     @field_validator("api_key")
     @classmethod
-    def _refuse_none(cls, keys: tuple[str, ...]) -> tuple[str, ...]:
+    def _refuse_no_keys(cls, keys: tuple[str, ...]) -> tuple[str, ...]:
         """Whoever sets it means to have keys: the server must not stand open because a list came out empty."""
         if not keys:
             raise ValueError("must have a key")
+        if not all(map(is_key, keys)):
+            raise ValueError(f"must be 1 to {MAX_LENGTH} visible ASCII characters, and no space")
         return keys
+
+    @field_validator("keys_file", mode="before")
+    @classmethod
+    def _refuse_no_file(cls, path: object) -> object:
+        if path == "":
+            raise ValueError("must be the path of a file")
+        return path
 
     @property
     def has_keys(self) -> bool:

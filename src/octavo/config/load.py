@@ -13,6 +13,7 @@ from octavo.config.settings import Settings
 from octavo.errors import ConfigError
 
 DEFAULT_FILE = Path("octavo.toml")
+KEYS = frozenset({"api_key", "keys_file"})
 
 
 def load_settings(flags: Mapping[str, Any]) -> Settings:
@@ -35,9 +36,9 @@ def key_for_calls() -> str:
 
 
 def _read_environment() -> dict[str, Any]:
-    """An empty variable is an absent one."""
+    """An empty variable is an absent one, but for those that close the server: then nobody may find it open."""
     values = ((name, os.environ.get(variable_of(name))) for name in Settings.model_fields)
-    return {name: value for name, value in values if value}
+    return {name: value for name, value in values if value or (value is not None and name in KEYS)}
 
 
 def _read_file(path: Path) -> dict[str, Any]:

@@ -11,6 +11,10 @@ class Scope(StrEnum):
     ADMIN = "admin"
 
 
+MAX_LIMIT = 10**12
+"""More than any key can use; what is larger is a slip, and would not fit where one is computed with."""
+
+
 @dataclass(frozen=True, slots=True)
 class KeyLimits:
     """What a key may use; None is any amount. requests, tokens: in a minute. concurrent: requests at the same time."""

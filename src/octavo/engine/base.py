@@ -165,6 +165,11 @@ class Engine(Protocol):
 class HostedEngine(Engine, Protocol):
     """An engine that can live in a worker process and is given that process' main thread."""
 
+    @property
+    def running(self) -> frozenset[str]:
+        """Ids of the requests that have slots, also those that were cancelled and are part of a step still."""
+        ...
+
     def restore_adapter(self, adapter: Adapter) -> None:
         """Load, before `run`, an adapter that another process had loaded. Raises AdapterRefused."""
         ...

@@ -121,7 +121,7 @@ class ScriptedEngine:
         self._token_of = {piece: FIRST_PIECE + i for i, piece in enumerate(pieces)}
         self._tokenizer = ByteTokenizer(pieces)
         self._slots = FairSlots(spec.num_slots)
-        self._num_running = 0
+        self._running: set[str] = set()
         self._num_hanging = 0
         self._closed = threading.Event()
         self._stopping = asyncio.Event()  # the same, for those who wait on the event loop
@@ -145,7 +145,7 @@ class ScriptedEngine:
             raise EngineUnavailable("The engine is stopped.")
         arrived = time.perf_counter()
         await self._slots.acquire(request.owner)
-        self._num_running += 1
+        self._running.add(request.id)
         waited = time.perf_counter() - arrived
         try:
             self._slots.charge(request.owner, len(request.prompt_tokens))
@@ -153,7 +153,7 @@ class ScriptedEngine:
                 self._slots.charge(request.owner, len(chunk.tokens))
                 yield chunk
         finally:
-            self._num_running -= 1
+            self._running.remove(request.id)
             self._slots.release(request.owner)
 
     def hold_images(self, images: Sequence[Image]) -> AbstractContextManager[None]:
@@ -168,13 +168,17 @@ class ScriptedEngine:
     def restore_adapter(self, adapter: Adapter) -> None:
         pass
 
+    @property
+    def running(self) -> frozenset[str]:
+        return frozenset(self._running)
+
     def health(self) -> EngineHealth:
         state = EngineState.CLOSED if self._closed.is_set() else EngineState.READY
         return EngineHealth(
             state,
-            num_running=self._num_running,
+            num_running=len(self._running),
             num_waiting=self._slots.num_waiting,
-            batch_size=self._num_running,
+            batch_size=len(self._running),
             step=min(self._num_hanging, 1),  # there are no steps, but one that hangs is one that does not end
         )
 

@@ -5,9 +5,13 @@ import logging
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from octavo.api.errors import error_response, internal_error
+from octavo.api.errors import error_response, internal_error, record_error
 from octavo.errors import EngineUnavailable
 from octavo.server.refusal import LIVENESS, Refusal
+from octavo.server.refusals import Refusals
+
+_ANSWERED = frozenset({LIVENESS, "/metrics"})
+"""To the last: whoever watches the server wants to see how it ends."""
 
 _logger = logging.getLogger(__name__)
 
@@ -15,9 +19,9 @@ _logger = logging.getLogger(__name__)
 class Drain:
     """ASGI middleware, outermost. Knows which requests run."""
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, refusals: Refusals) -> None:
         self._app = app
-        self._refusal = Refusal(app, EngineUnavailable("The server is stopping."))
+        self._refusal = Refusal(app, _stopping(), refusals)
         self._running: set[_Exchange] = set()
         self._is_draining = False
         self._is_idle = asyncio.Event()
@@ -34,15 +38,15 @@ class Drain:
             exchange.give_up()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if self._is_draining and scope["type"] == "http" and scope["path"] != LIVENESS:
+        if self._is_draining and scope["type"] == "http" and scope["path"] not in _ANSWERED:
             await self._refusal(scope, receive, send)
             return
-        exchange = _Exchange(send)
+        exchange = _Exchange(scope, send)
         self._running.add(exchange)
         self._is_idle.clear()
         try:
             await exchange.run(self._app, scope, receive)
-            if exchange.is_given_up:
+            if exchange.is_given_up and not exchange.has_answer:
                 await self._refusal(scope, receive, send)
         finally:
             self._running.discard(exchange)
@@ -53,29 +57,35 @@ class Drain:
 class _Exchange:
     """A request and its answer."""
 
-    def __init__(self, send: Send) -> None:
+    def __init__(self, scope: Scope, send: Send) -> None:
         self.is_given_up = False
-        self._has_answer = False
+        self.has_answer = False
+        self._scope = scope
         self._send = send
         self._task = asyncio.current_task()
 
     def give_up(self) -> None:
-        if not self._has_answer and not self.is_given_up and self._task is not None:
+        if not self.has_answer and not self.is_given_up and self._task is not None:
             self.is_given_up = True
+            record_error(self._scope, _stopping())
             self._task.cancel()
 
     async def run(self, app: ASGIApp, scope: Scope, receive: Receive) -> None:
         try:
             await app(scope, receive, self._send_noting)
         except asyncio.CancelledError:
-            if not self.is_given_up or self._has_answer:
+            if not self.is_given_up or self.has_answer:
                 raise
         except Exception:
-            if self._has_answer:
+            if self.has_answer:
                 raise
             _logger.exception("a request failed outside of what answers it")
             await error_response(internal_error())(scope, receive, self._send_noting)
 
     async def _send_noting(self, message: Message) -> None:
-        self._has_answer = True
+        self.has_answer = True
         await self._send(message)
+
+
+def _stopping() -> EngineUnavailable:
+    return EngineUnavailable("The server is stopping.")

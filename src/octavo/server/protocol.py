@@ -1,7 +1,7 @@
 """A client's connection: uvicorn's protocol within our bounds."""
 
 import asyncio
-import logging
+import re
 from typing import Any
 
 import httptools
@@ -11,16 +11,18 @@ from octavo.api.errors import MalformedMessage, RequestTooSlow
 from octavo.errors import OctavoError, Overloaded
 from octavo.server.bounds import ConnectionBounds
 from octavo.server.refusal import Refusal, refusal_bytes
+from octavo.server.refusals import Refusals
 from octavo.server.request_body import Body, body_of
 from octavo.server.request_head import HeadReader
+from octavo.server.spare_connections import SPARE_TIME, SpareConnections
 from octavo.server.transport import ClientTransport
+from octavo.server.unframed import Unframed
 
-SPARE_CONNECTIONS = 100
-"""Beyond those that are served, so that liveness probes are answered and the others told why not."""
-SPARE_TIME = 1.0
-"""Seconds in which a request must come on one of them."""
-
-_logger = logging.getLogger(__name__)
+_LINE = re.compile(rb"[A-Za-z-]+ [^ \r\n]+ HTTP/[0-9]\.[0-9]\r\n")
+_SPACE_BEHIND = re.compile(rb"(?<=[^ \t\r\n])[ \t]+(?=\r\n)")
+"""A value: it means nothing, and httptools takes it for a part of some."""
+_AUTHORITY = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]*://(?:[^/?#@]*@)?([^/?#]+)")
+"""Of a target in absolute form."""
 
 
 class BoundedProtocol(HttpToolsProtocol):
@@ -33,28 +35,32 @@ class BoundedProtocol(HttpToolsProtocol):
 
     transport: ClientTransport
 
-    def __init__(self, *, bounds: ConnectionBounds, **uvicorns: Any) -> None:
+    def __init__(
+        self, *, bounds: ConnectionBounds, spares: SpareConnections, refusals: Refusals, **uvicorns: Any
+    ) -> None:
         super().__init__(**uvicorns)
         self._bounds = bounds
+        self._spares = spares
+        self._refusals = refusals
         self._buffer = bytearray()
         self._heads = HeadReader(bounds.max_headers)
         self._body: Body | None = None
         """Of the request that comes in; None before its head is whole."""
+        self._stays_open = False
+        """After the answer to the present request, where that has come whole by then."""
         self._deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(ClientTransport(transport, self.loop, self._bounds))
-        num_over = len(self.connections) - self._bounds.max_connections
-        if num_over > SPARE_CONNECTIONS:
-            self.transport.write(refusal_bytes(_full()))
-            self.transport.close()
+        if len(self.connections) - len(self._spares) <= self._bounds.max_connections:
+            self._start_deadline(self._bounds.max_receive_time)
             return
-        if num_over > 0:
-            self.app = Refusal(self.app, _full())
-        most = self._bounds.max_receive_time
-        self._start_deadline(min(most, SPARE_TIME) if num_over > 0 else most)
+        self._spares.add(self)
+        self.app = Refusal(self.app, _full(), self._refusals)
+        self._start_deadline(min(self._bounds.max_receive_time, SPARE_TIME))
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self._spares.discard(self)
         self.transport.lost()
         self._stop_deadline()
         self._buffer.clear()
@@ -98,6 +104,16 @@ class BoundedProtocol(HttpToolsProtocol):
         """Whether the application has a request whose answer is not over."""
         return self.cycle is not None and not self.cycle.response_complete
 
+    @property
+    def has_unread_answer(self) -> bool:
+        """Whether a whole answer has not left the process yet."""
+        return not self.is_answering and self.transport.get_write_buffer_size() > 0
+
+    def make_room(self) -> None:
+        if not self.transport.is_closing() and not self.is_answering:
+            self._tell(_full())
+        self.transport.close_now()
+
     def _begin(self) -> None:
         """A request has begun to come."""
         self._unset_keepalive_if_required()
@@ -109,17 +125,22 @@ class BoundedProtocol(HttpToolsProtocol):
         """The next requests wait for the end of this one's answer, as long as they are short."""
         if len(self._buffer) > self._bounds.max_headers:
             self.cycle.keep_alive = False
+            self.transport.is_receiving = True
             self._buffer.clear()
 
     def _parse(self, head: bytes) -> None:
+        if _LINE.match(head) is None:
+            raise MalformedMessage("This is no HTTP/1.1 request: its line is not METHOD PATH HTTP/1.1.")
         self.parser = httptools.HttpRequestParser(self)
         try:
-            self.parser.feed_data(head)
+            self.parser.feed_data(_SPACE_BEHIND.sub(b"", head))
         except httptools.HttpParserUpgrade:
             pass  # we have no other protocol; what follows is told by the headers as for all requests
         except httptools.HttpParserError as error:
             if isinstance(error.__context__, OctavoError):
                 raise error.__context__ from None
+            if isinstance(error.__context__, httptools.HttpParserInvalidURLError):
+                raise MalformedMessage("A request must be for a path, or for a URL with one.") from error
             raise MalformedMessage(f"This is no HTTP/1.1 request: {error}.") from error
         if self._body is None:
             raise MalformedMessage("This is no HTTP/1.1 request.")
@@ -131,9 +152,20 @@ class BoundedProtocol(HttpToolsProtocol):
         hosts = [value for name, value in self.headers if name == b"host"]
         if len(hosts) > 1 or (version == "1.1" and not hosts):
             raise MalformedMessage("There must be one host header.")
+        self._check_authority(hosts)
         body = body_of(self.headers, version)
+        if version == "1.0":
+            self.expect_100_continue = False
+            self.app = Unframed(self.app, lambda: self.cycle)  # for good: such a connection has one request
         super().on_headers_complete()
         self._body = body
+        self._stays_open = self.cycle.keep_alive
+        self.cycle.keep_alive = False  # who is answered before the body has come may send it or not: nobody can tell
+
+    def _check_authority(self, hosts: list[bytes]) -> None:
+        found = _AUTHORITY.match(self.url)
+        if found is not None and [found[1].lower()] != [host.lower() for host in hosts]:
+            raise MalformedMessage("The host of the URL and that of the host header must be the same.")
 
     def on_message_complete(self) -> None:
         """httptools sees heads only; where a request ends is not its to say."""
@@ -142,12 +174,31 @@ class BoundedProtocol(HttpToolsProtocol):
         if piece := body.take(self._buffer):
             self.on_body(piece)
         if not body.is_complete:
+            self._hold_back(body.has_more)
             return False
+        self._hold_back(False)
+        if not self.cycle.response_started:
+            self.cycle.keep_alive = self._stays_open
         super().on_message_complete()
         self._body = None
         self.transport.is_receiving = False
         self._stop_deadline()
         return True
+
+    def _hold_back(self, has_more: bool) -> None:
+        """Read on when what has come is taken."""
+        if has_more:
+            self.transport.is_held_back = True
+            self.transport.pause_reading()
+            self.loop.call_soon(self._proceed_with_body)
+        elif self.transport.is_held_back:
+            self.transport.is_held_back = False
+            if not self.flow.read_paused:
+                self.transport.resume_reading()
+
+    def _proceed_with_body(self) -> None:
+        if not self.transport.is_closing():
+            self._proceed()
 
     def _start_deadline(self, seconds: float) -> None:
         self._deadline = self.loop.call_later(seconds, self._expire)
@@ -159,24 +210,28 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def _expire(self) -> None:
         self._deadline = None
-        if not self.transport.is_receiving:
+        if self in self._spares:
+            self.make_room()
+        elif not self.transport.is_receiving:
             self.transport.close()  # nobody waits for an answer
         elif not self.transport.is_closing():
-            seconds = self._bounds.max_receive_time
-            self._refuse(RequestTooSlow(f"The request has not come in time; {seconds:g} seconds are waited for it."))
+            self._refuse(_too_slow(self._bounds.max_receive_time))
 
     def _refuse(self, error: OctavoError) -> None:
         """End the connection, and answer with the error where no answer has begun."""
-        _logger.info("a connection is closed: %s", error.message)
         self._buffer.clear()
         if self._body is not None and self.cycle.response_started:
             self._end_begun_answer()
             return
         if self._body is not None:
             self._disconnect_application()
-        self.transport.write(refusal_bytes(error))
+        self._tell(error)
         self.transport.is_receiving = True
         self.transport.close()
+
+    def _tell(self, error: OctavoError) -> None:
+        self._refusals.note(error, self.client)
+        self.transport.write(refusal_bytes(error))
 
     def _end_begun_answer(self) -> None:
         if self.cycle.response_complete:
@@ -199,7 +254,12 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def shutdown(self) -> None:
         self.transport.is_receiving = False  # a server that ends waits for no requests
+        self._stays_open = False
         super().shutdown()
+
+
+def _too_slow(seconds: float) -> RequestTooSlow:
+    return RequestTooSlow(f"The request has not come in time; {seconds:g} seconds are waited for it.")
 
 
 def _full() -> Overloaded:

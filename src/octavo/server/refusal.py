@@ -6,6 +6,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from octavo.api.errors import error_response
 from octavo.errors import OctavoError
+from octavo.server.refusals import Refusals
 
 LIVENESS = "/health"
 """Answers until the end, and to the last: a process that is busy or stops is not to be killed for it."""
@@ -14,13 +15,17 @@ LIVENESS = "/health"
 class Refusal:
     """ASGI application: an error in place of `app`, but for the liveness probe; then the connection ends."""
 
-    def __init__(self, app: ASGIApp, error: OctavoError) -> None:
+    def __init__(self, app: ASGIApp, error: OctavoError, refusals: Refusals) -> None:
         self._app = app
         self._error = error
+        self._refusals = refusals
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        answer = self._app if scope.get("path") == LIVENESS else error_response(self._error)
-        await answer(scope, receive, _closing(send))
+        if scope.get("path") == LIVENESS:
+            await self._app(scope, receive, _closing(send))
+            return
+        self._refusals.note(self._error, scope.get("client"))
+        await error_response(self._error)(scope, receive, _closing(send))
 
 
 def refusal_bytes(error: OctavoError) -> bytes:

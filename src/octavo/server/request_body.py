@@ -13,6 +13,8 @@ from octavo.server.request_head import has_half_line_end
 
 MAX_CHUNK_LINE = 256
 """Bytes of a chunk's size with its extensions, which mean nothing here."""
+MAX_CHUNKS = 1000
+"""Taken in a turn: others have theirs."""
 MAX_TRAILERS = 8 * 2**10
 """Bytes of the headers after a chunked body, which are thrown away: they have passed no check."""
 
@@ -28,6 +30,11 @@ class Body(Protocol):
 
     @property
     def is_complete(self) -> bool: ...
+
+    @property
+    def has_more(self) -> bool:
+        """Whether `take` has left some of what has come, to be taken in the next turn."""
+        ...
 
     def take(self, buffer: bytearray) -> bytes:
         """What the beginning of the buffer has of the body, whose bytes are removed from it. Raises MalformedMessage
@@ -53,6 +60,8 @@ def body_of(headers: Headers, http_version: str) -> Body:
 class SizedBody:
     """So many bytes."""
 
+    has_more = False
+
     def __init__(self, size: int) -> None:
         self._num_missing = size
 
@@ -72,6 +81,7 @@ class ChunkedBody:
 
     def __init__(self) -> None:
         self.is_complete = False
+        self.has_more = False
         self._num_missing = 0
         """Of the present chunk, with the line end behind it."""
         self._is_in_trailers = False
@@ -79,8 +89,13 @@ class ChunkedBody:
     def take(self, buffer: bytearray) -> bytes:
         body = bytearray()
         place = self._take_data(buffer, 0, body)
-        while not self._num_missing and (line := self._size_line(buffer, place)) is not None:
+        for _ in range(MAX_CHUNKS):
+            if self._num_missing or (line := self._size_line(buffer, place)) is None:
+                self.has_more = False
+                break
             place = self._take_data(buffer, line.end(), body)
+        else:
+            self.has_more = True
         if self._is_in_trailers:
             place = self._skip_trailers(buffer, place)
         del buffer[:place]

@@ -11,6 +11,7 @@ MAX_FIELDS = 1000
 
 _END = b"\r\n\r\n"
 _METHOD = re.compile(rb"[A-Za-z]")
+_EMPTY_LINES = re.compile(rb"(?:\r\n)+")
 _HALF_LINE_END = re.compile(rb"(?<!\r)\n|\r(?!\n|\Z)")
 
 
@@ -30,6 +31,8 @@ class HeadReader:
         """
         if self._num_seen == 0:
             _drop_empty_lines(buffer)
+            if buffer == b"\r":
+                return None  # perhaps one more
         end = buffer.find(_END, max(0, self._num_seen - len(_END) + 1))
         size = len(buffer) if end < 0 else end + len(_END)
         self._num_lines += buffer.count(b"\n", self._num_seen, size)
@@ -60,8 +63,10 @@ def has_half_line_end(buffer: bytearray, start: int, end: int) -> bool:
 
 def _drop_empty_lines(buffer: bytearray) -> None:
     """Old clients send one after a body; it means nothing."""
-    if buffer.startswith((b"\r", b"\n")):
-        del buffer[: len(buffer) - len(buffer.lstrip(b"\r\n"))]
+    if (lines := _EMPTY_LINES.match(buffer)) is not None:
+        end = lines.end()
+        del lines  # it holds the buffer
+        del buffer[:end]
 
 
 def _taken(buffer: bytearray, size: int) -> bytes:

@@ -25,7 +25,8 @@ class ClientTransport(asyncio.Transport):
     """A connection's transport, whose `close` always comes to an end and does not cost the client its answer.
 
     Bytes that nobody reads make the kernel reset a connection that is closed, and most clients read no answer while
-    they send. So as long as `is_receiving`, which its owner sets, closing ends our side only.
+    they send. So as long as `is_receiving`, which its owner sets, closing ends our side only. While
+    `is_held_back`, which it sets as well, nothing is read.
 
     A long answer may take its time. But a client must read `max_unread` bytes in each `max_unread_time` seconds in
     which it is waited for, or all there is.
@@ -34,16 +35,15 @@ class ClientTransport(asyncio.Transport):
     def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop, bounds: ConnectionBounds) -> None:
         super().__init__()
         self.is_receiving = False
+        self.is_held_back = False
+        self.write = transport.write  # type: ignore[method-assign]  # without a call in between, for each token
         self._transport = transport
         self._loop = loop
         self._bounds = bounds
         self._is_closing = False
         self._timer: asyncio.TimerHandle | None = None
         transport.set_write_buffer_limits(high=bounds.max_unread)
-        set_options(self._socket, bounds.max_unread_time)
-
-    def write(self, data: Any) -> None:
-        self._transport.write(data)
+        _set_options(self._socket, bounds.max_unread_time)
 
     def close(self) -> None:
         if self.is_closing():
@@ -52,9 +52,15 @@ class ClientTransport(asyncio.Transport):
         if not self.is_receiving:
             self._close()
             return
+        self.is_held_back = False
         self.resume_reading()
         self._transport.write_eof()
         self._set_timer(LINGER, self._close)
+
+    def close_now(self) -> None:
+        """Close it without regard to what the client still sends."""
+        self._is_closing = True
+        self._close()
 
     def abort(self) -> None:
         """End it now. What the client has not read is not kept by the kernel either: a reset tells it so."""
@@ -108,7 +114,7 @@ class ClientTransport(asyncio.Transport):
         self._transport.pause_reading()
 
     def resume_reading(self) -> None:
-        if not self._transport.is_reading():
+        if not self.is_held_back and not self._transport.is_reading():
             self._transport.resume_reading()
 
     def get_write_buffer_size(self) -> int:
@@ -124,7 +130,7 @@ class ClientTransport(asyncio.Transport):
         return sock  # type: ignore[no-any-return]
 
 
-def set_options(sock: socket.socket, max_unread_time: float) -> None:
+def _set_options(sock: socket.socket, max_unread_time: float) -> None:
     """Bound what the kernel keeps for a client, and find out about those that vanished without a word."""
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     options = {

@@ -3,12 +3,10 @@
 from octavo.service.adapter_files import AdapterFiles, AdapterFolder, no_folder
 from octavo.service.adapter_hub import AdapterHub
 from octavo.service.adapter_loader import AdapterLoader, AdapterOrder
-from octavo.service.browser_access import AllowedHosts, AllowedOrigins, called_host, normal_origin
 from octavo.service.generation import GenerationService
 from octavo.service.image_hosts import ImageHosts
 from octavo.service.image_source import ImageLink, ImageSource
 from octavo.service.job import GenerationJob, sample_seed
-from octavo.service.keyring import ClosedKeyring, Keyring, OpenKeyring, no_stored_keys
 from octavo.service.models import ServedModel
 from octavo.service.progress import JobProgress
 from octavo.service.rate_limits import LimitState, RateLimiter
@@ -21,25 +19,17 @@ __all__ = [
     "AdapterHub",
     "AdapterLoader",
     "AdapterOrder",
-    "AllowedHosts",
-    "AllowedOrigins",
-    "ClosedKeyring",
     "GenerationJob",
     "GenerationService",
     "ImageHosts",
     "ImageLink",
     "ImageSource",
     "JobProgress",
-    "Keyring",
     "LimitState",
     "ModelRegistry",
-    "OpenKeyring",
     "RateLimiter",
     "ServedAdapter",
     "ServedModel",
-    "called_host",
     "no_folder",
-    "no_stored_keys",
-    "normal_origin",
     "sample_seed",
 ]

@@ -17,9 +17,10 @@ class Admission:
     A job takes as many places as it has choices, but no more than there are slots. It is refused when the queue is
     full, not when it would overfill it.
 
-    So that nobody who fills the queue keeps others out, there are as many further places as slots for users who have
-    nothing in the queue or in a slot, and again as many for keys of which that is true. Whoever has something there has
-    none of these: users are names that a key may invent, so only what no key with requests can take is sure for others.
+    So that nobody who fills the queue keeps others out, a full one still takes what is within its key's share of slots
+    and queue, an equal part for each key that is there, or within its user's equal part of that. Users are names that
+    a key may invent, so a key has never more than twice its share by them. There are never more than four times as
+    many places, but for a job that takes several.
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -31,8 +32,8 @@ class Admission:
     def preparing(self, model: ServedModel, owner: Owner) -> Iterator[None]:
         """As long as the block runs, a request is made ready whose parts take memory before it is a job.
 
-        There are at most as many of these at a time as may wait in the queue. Raises Overloaded, also where the queue
-        is full already, and EngineUnavailable.
+        As many of these as may wait in the queue, and at least one for each slot, are shared like the places there.
+        Raises Overloaded, also where the queue is full already, and EngineUnavailable.
         """
         base = model.base
         self._refuse_if_full(base, owner)
@@ -56,10 +57,11 @@ class Admission:
 
     def _refuse_if_full(self, model: ServedModel, owner: Owner) -> None:
         num_slots, in_flight = model.info.num_slots, self._in_flight[model.id]
-        max_waiting = self._max_places(model, in_flight, owner)
+        max_waiting = self._max_queue_per_slot * num_slots
         # The engine's own count lags behind choices that were just handed to it, ours misses other users of the engine.
         num_waiting = max(model.engine.health().num_waiting, in_flight.num_taken - num_slots)
-        if num_waiting >= max_waiting:
+        num_taken = num_slots + num_waiting if num_waiting else in_flight.num_taken
+        if not in_flight.has_one_for(owner, num_slots + max_waiting, num_taken):
             raise Overloaded(
                 f"The queue of model {model.id!r} is full: {num_waiting} sequences wait, at most {max_waiting} may.",
                 retry_after=max(1, num_waiting // num_slots),  # a second for each time that all slots must change hands
@@ -67,14 +69,12 @@ class Admission:
 
     def _refuse_if_many_prepare(self, model: ServedModel, owner: Owner) -> None:
         preparing = self._preparing[model.id]
-        if preparing.num_taken >= self._max_places(model, preparing, owner):
+        num_places = max(1, self._max_queue_per_slot) * model.info.num_slots
+        if not preparing.has_one_for(owner, num_places, preparing.num_taken):
             raise Overloaded(
                 f"The images of {preparing.num_taken} requests to model {model.id!r} are being got; no more may be "
                 "at a time."
             )
-
-    def _max_places(self, model: ServedModel, places: Places, owner: Owner) -> int:
-        return (self._max_queue_per_slot + places.num_strange_levels(owner)) * model.info.num_slots
 
 
 class Ticket:
@@ -96,5 +96,6 @@ class Ticket:
         self._give_back(self.num_places)
 
     def _give_back(self, num_places: int) -> None:
-        self.num_places -= num_places
-        self._places.give_back(self._owner, num_places)
+        if num_places:
+            self.num_places -= num_places
+            self._places.give_back(self._owner, num_places)

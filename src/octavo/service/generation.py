@@ -6,7 +6,6 @@ from contextlib import AbstractContextManager, aclosing, asynccontextmanager, co
 from dataclasses import dataclass
 from functools import partial
 
-from octavo.core.caller import Caller
 from octavo.core.fair_queue import Owner
 from octavo.core.limits import Limits
 from octavo.core.output import FinishReason, TextEvent
@@ -20,11 +19,9 @@ from octavo.service.job import GenerationJob
 from octavo.service.merge import merge
 from octavo.service.meter import JobMeter
 from octavo.service.models import ServedModel
+from octavo.service.rate_limits import RateLimiter
 from octavo.streaming import ChoiceStream, ContentFilter
 from octavo.telemetry.metrics import Metrics
-
-Charge = Callable[[Caller, int], None]
-"""Told whose request has used so many tokens, those of a prompt at its admission and others as they come."""
 
 
 class GenerationService:
@@ -32,6 +29,7 @@ class GenerationService:
 
     content_filter: ends the answers in which it finds something.
     request_timeout: seconds from a request's arrival after which its choices are ended; None is never.
+    limiter: told of the tokens that callers use, prompts at their admission and others as they come.
     """
 
     def __init__(
@@ -41,14 +39,14 @@ class GenerationService:
         *,
         content_filter: ContentFilter | None = None,
         request_timeout: float | None = None,
-        charge: Charge = lambda caller, num_tokens: None,
+        limiter: RateLimiter | None = None,
     ) -> None:
         self._metrics = metrics
         self._admission = Admission(limits)
         self._content_filter = content_filter
         self._request_timeout = request_timeout
         self._deadlines = Deadlines(request_timeout)
-        self._charge = charge
+        self._limiter = limiter or RateLimiter(metrics)
 
     def stream(self, job: GenerationJob, *, waited: float = 0.0) -> AsyncGenerator[TextEvent, None]:
         """Yield the events of all choices in order of arrival; each choice's last one has its finish reason.
@@ -60,7 +58,7 @@ class GenerationService:
         Closing the stream cancels the job: when `aclose` returns, every engine request of it is closed. The first
         error of a choice closes the others and is raised.
         The engine must hold the images that the prompts show until the stream is closed: see `Engine.hold_images`.
-        Raises Overloaded, and AdapterNotFound for an adapter that is just deleted, before the first event;
+        Raises Overloaded, RateLimited, and AdapterNotFound for an adapter that is just deleted, before the first event;
         EngineUnavailable and EngineError at any time.
         """
         if len(job.choices) == 1:  # it needs no task of its own
@@ -100,15 +98,14 @@ class GenerationService:
 
     @contextmanager
     def _admitted(self, job: GenerationJob, waited: float) -> "Iterator[_AdmittedJob]":
-        with (
-            job.model.in_use(),
-            self._admission.admit(job.model, job.owner, len(job.choices)) as ticket,
-            self._deadlines.deadline(waited=waited, on_expiry=ticket.leave_all) as deadline,
-            JobMeter(self._metrics, job) as meter,
-        ):
-            charge = partial(self._charge, job.caller)
-            charge(job.num_prompt_tokens)
-            yield _AdmittedJob(job.model.engine, self._content_filter, meter, ticket, deadline, charge)
+        with job.model.in_use(), self._admission.admit(job.model, job.owner, len(job.choices)) as ticket:
+            self._limiter.prompt(job.caller, job.num_prompt_tokens)
+            charge = partial(self._limiter.charge, job.caller)
+            with (
+                self._deadlines.deadline(waited=waited, on_expiry=ticket.leave_all) as deadline,
+                JobMeter(self._metrics, job) as meter,
+            ):
+                yield _AdmittedJob(job.model.engine, self._content_filter, meter, ticket, deadline, charge)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,11 @@ from urllib.parse import urljoin
 
 import httpcore
 
+from octavo.core.http_url import HttpUrl
 from octavo.errors import ImageUrlRefused
 from octavo.prompting import image_too_large
 from octavo.service.checked_network import CheckedNetwork
 from octavo.service.fetch_turns import FetchTurns
-from octavo.service.http_url import HttpUrl
 from octavo.service.image_hosts import ImageHosts
 from octavo.service.name_lookup import NameLookup, Resolve
 

@@ -21,9 +21,10 @@ class JobMeter:
     """Tells the metrics of one job, and the job's own progress, which runs as long as its `with` block.
 
     Prompt tokens are told when it starts, generated tokens soon after they come from the engine and the last ones when
-    it ends, time to the first token of any choice, and what each choice took when it ends, whatever ended
-    it. Prompt tokens that were found computed are told when the job ends: of each prompt as many as for the sample for
-    which the fewest were, because the others find what that one has just computed. A fault of the metrics ends nothing.
+    it ends, time to the first token of any choice, and what each choice took when it ends, whatever ended it. When the
+    job ends it is told how many prompt tokens were found computed, and how many not, of the prompts that had a token:
+    of each as for the sample for which the fewest were found, because the others find what that one has just computed.
+    A fault of the metrics ends nothing.
     """
 
     def __init__(self, metrics: Metrics, job: GenerationJob) -> None:
@@ -35,6 +36,7 @@ class JobMeter:
         self._num_untold = 0
         self._told = self.started
         self._num_cached: dict[int, int] = {}
+        self._num_begun: dict[int, int] = {}
         with contained():
             metrics.count_prompt_tokens(self.model, job.num_prompt_tokens)
 
@@ -56,8 +58,9 @@ class JobMeter:
         prompt_index = choice.index // self._job.best_of
         return ChoiceMeter(self, prompt_index, len(choice.request.prompt_tokens), opened=perf_counter())
 
-    def begin(self, prompt_index: int, chunk: TokenChunk, now: float) -> None:
+    def begin(self, prompt_index: int, num_prompt_tokens: int, chunk: TokenChunk, now: float) -> None:
         """The first token of a choice has just come."""
+        self._num_begun[prompt_index] = num_prompt_tokens
         self._num_cached[prompt_index] = min(chunk.num_cached, self._num_cached.get(prompt_index, chunk.num_cached))
         if self._progress.first_token is None:
             self._progress.first_token, self._progress.queue_seconds = now, chunk.queue_seconds
@@ -78,8 +81,7 @@ class JobMeter:
     def _tell_end(self) -> None:
         job, num_cached = self._job, self._progress.num_cached
         self.metrics.count_cached_prompt_tokens(self.model, num_cached)
-        if self._progress.first_token is not None:
-            self.metrics.count_computed_prompt_tokens(self.model, max(0, job.num_prompt_tokens - num_cached))
+        self.metrics.count_computed_prompt_tokens(self.model, max(0, sum(self._num_begun.values()) - num_cached))
         self.metrics.count_usage(
             job.caller.key_id,
             job.user or "",
@@ -124,7 +126,7 @@ class ChoiceMeter:
         self.last = perf_counter()
         if self.num_tokens == 0:
             self.first, self.num_first, self.queue_seconds = self.last, len(chunk.tokens), chunk.queue_seconds
-            self.job.begin(self.prompt_index, chunk, self.last)
+            self.job.begin(self.prompt_index, self.num_prompt_tokens, chunk, self.last)
         self.num_tokens += len(chunk.tokens)
         self.job.count(len(chunk.tokens), self.last)
 

@@ -5,8 +5,8 @@ from collections.abc import Hashable
 from typing import Any, Protocol
 
 import aiosqlite
-from sqlalchemy import event, text
-from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+from sqlalchemy import URL, event, text
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from octavo.store.database_url import DatabaseUrl
 from octavo.store.durable_files import FILE_MODE, make_folder
@@ -18,6 +18,11 @@ LOCK_TIME = 1.0
 
 _GIVE_BACK = "PRAGMA incremental_vacuum(1000); PRAGMA wal_checkpoint(PASSIVE)"
 """So many pages, and the file is shorter. As a script: a statement alone would be left after its first page."""
+
+_COMMIT_DURABLY = """
+SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') = 'off'
+"""
+"""For the transaction. Else a crash of the server may lose rows that are no longer in the spool."""
 
 _INCREMENTAL = 2
 _FILE_SETTINGS = (
@@ -35,6 +40,9 @@ class DatabasePlace(Protocol):
         """Of what is there now; None for nothing. Raises OSError."""
 
     def engine(self) -> AsyncEngine: ...
+
+    async def make_durable(self, connection: AsyncConnection) -> None:
+        """So that what its transaction writes is on the disk when it is committed."""
 
     async def give_back(self, engine: AsyncEngine) -> None:
         """Give the space of what was deleted back to the disk. Raises what the database and its driver raise."""
@@ -61,6 +69,9 @@ class FilePlace:
         engine = _engine(self._url, timeout=LOCK_TIME)
         event.listen(engine.sync_engine, "connect", _set_up_file)
         return engine
+
+    async def make_durable(self, connection: AsyncConnection) -> None:
+        """All of its transactions are."""
 
     async def give_back(self, engine: AsyncEngine) -> None:
         """A part at a time, so that writers get their turn."""
@@ -92,6 +103,9 @@ class ServerPlace:
     def engine(self) -> AsyncEngine:
         return _engine(self._url, timeout=CONNECT_TIME)
 
+    async def make_durable(self, connection: AsyncConnection) -> None:
+        await connection.execute(text(_COMMIT_DURABLY))
+
     async def give_back(self, engine: AsyncEngine) -> None:
         """It does so by itself."""
 
@@ -102,7 +116,15 @@ def place_of(url: DatabaseUrl) -> DatabasePlace:
 
 def _engine(url: DatabaseUrl, timeout: float) -> AsyncEngine:
     return create_async_engine(
-        url.url,
+        URL.create(
+            f"{url.kind}+{url.driver}",
+            url.username or None,
+            url.password or None,
+            url.host or None,
+            url.port,
+            url.database,
+            url.query,
+        ),
         connect_args={"timeout": timeout},
         pool_size=NUM_CONNECTIONS,
         max_overflow=0,
@@ -115,9 +137,8 @@ def _engine(url: DatabaseUrl, timeout: float) -> AsyncEngine:
 def _set_up_file(connection: Any, _: object) -> None:
     cursor = connection.cursor()
     cursor.execute("PRAGMA auto_vacuum")
-    if (
-        cursor.fetchone()[0] != _INCREMENTAL
-    ):  # said once, before all else, so that deleted rows can give back their space
+    if cursor.fetchone()[0] != _INCREMENTAL:
+        # Said once, before all else, so that deleted rows can give back their space.
         cursor.execute("PRAGMA auto_vacuum = INCREMENTAL")
     for setting in _FILE_SETTINGS:
         cursor.execute(setting)

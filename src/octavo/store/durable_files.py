@@ -1,6 +1,7 @@
 """Files and folders that are still there after a power cut, for their owner alone."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 FILE_MODE = 0o600
@@ -38,16 +39,17 @@ def append_durably(path: Path, content: bytes) -> None:
     """To a file that may be new. Raises OSError, and then a part of it may have been written."""
     file = _open(path, 0)
     try:
-        write(file, content)
+        write(file, [content])
     finally:
         os.close(file)
 
 
-def write(file: int, content: bytes) -> None:
-    """Return when it is on the disk. Raises OSError, and then a part of it may have been written."""
-    rest = memoryview(content)
-    while rest:
-        rest = rest[os.write(file, rest) :]
+def write(file: int, parts: Sequence[bytes]) -> None:
+    """Return when they are on the disk. Raises OSError, and then some of it may have been written."""
+    for part in parts:  # joined, they would be in memory twice
+        rest = memoryview(part)
+        while rest:
+            rest = rest[os.write(file, rest) :]
     os.fsync(file)
 
 

@@ -3,16 +3,19 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Hashable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from typing import Any
 
 from sqlalchemy import Table, func, select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from octavo.core.log_entry import LogEntry
 from octavo.store.database_place import place_of
 from octavo.store.database_url import DatabaseUrl
-from octavo.store.log_row import LogRow, size_of
-from octavo.store.log_table import METADATA, PROMPT_LOG, SCHEMA, SCHEMA_VERSION
+from octavo.store.log_row import LogRow, RowsRefused
+from octavo.store.log_table import METADATA, PROMPT_LOG, SCHEMA, SCHEMA_VERSION, to_values
+from octavo.store.outage import reason_of
 
 _INSERTS: Mapping[str, Callable[[Table], sqlite.Insert | postgresql.Insert]] = {
     "sqlite": sqlite.insert,
@@ -23,10 +26,33 @@ _VALUE_ERRORS = ("22", "23", "54")
 _WRITE_TIME = 30.0
 _WRITE_SPEED = 2**17
 """Seconds, and bytes a second, after which a write is taken for hanging."""
+_TEXT = "ordinary " * 100
+_ORDINARY = to_values(
+    LogEntry(
+        id="cmpl-ordinary",
+        request_id=_TEXT[:36],
+        created=0.0,
+        key_id=_TEXT[:36],
+        user=_TEXT[:36],
+        endpoint="/v1/chat/completions",
+        model=_TEXT[:36],
+        status=200,
+        request=_TEXT,
+        prompts=(_TEXT,),
+        answer=_TEXT,
+        finish_reasons=("stop",),
+        prompt_tokens=100,
+        completion_tokens=100,
+        cached_tokens=0,
+        seconds=1.0,
+    ),
+    size=3 * len(_TEXT),
+)
+"""A row that a table of ours takes."""
 
 
-class RowsRefused(Exception):
-    """The database works, and does not take one of the rows."""
+class TableRefuses(Exception):
+    """The table takes no rows at all, however ordinary."""
 
 
 class NewerSchema(Exception):
@@ -39,26 +65,36 @@ class LogDatabase:
     def __init__(self, url: DatabaseUrl) -> None:
         self._place = place_of(url)
         self._engine = self._place.engine()
-        insert = _INSERTS[url.url.get_backend_name()]
+        insert = _INSERTS[url.kind]
         self._insert = insert(PROMPT_LOG).on_conflict_do_nothing(index_elements=["id"])
         self._insert_version = insert(SCHEMA).values(version=SCHEMA_VERSION).on_conflict_do_nothing()
         self._turn = asyncio.Lock()
         self._prepared: Hashable = None  # the identity of the place with our tables
 
-    @property
-    def exists(self) -> bool:
-        """False where there is not even a file. Raises OSError."""
-        return self._place.identity() is not None
-
     async def insert(self, rows: Sequence[LogRow]) -> None:
-        """Those that are not there yet. Raises RowsRefused, and what the database and its driver raise."""
-        values = [row.values for row in rows]
-        async with asyncio.timeout(_WRITE_TIME + size_of(rows) / _WRITE_SPEED), self.transaction() as connection:
+        """Those that are not there yet. Raises RowsRefused, TableRefuses, and what the database and driver raise."""
+        try:
+            await self._insert_all(await asyncio.to_thread(lambda: [to_values(row.entry, row.size) for row in rows]))
+        except Exception as error:
+            if not is_about_values(error):
+                raise
+            await self._check_that_an_ordinary_row_is_taken()
+            raise RowsRefused(reason_of(error)) from error
+
+    async def _insert_all(self, values: Sequence[Mapping[str, Any]]) -> None:
+        seconds = _WRITE_TIME + sum(row["size"] for row in values) / _WRITE_SPEED
+        async with asyncio.timeout(seconds), self.transaction() as connection:
+            await self._place.make_durable(connection)
+            await connection.execute(self._insert, values)
+
+    async def _check_that_an_ordinary_row_is_taken(self) -> None:
+        """Else it is not the row that is at fault. Raises TableRefuses, and what the database and its driver raise."""
+        async with asyncio.timeout(_WRITE_TIME), self._engine.connect() as connection:  # nothing is committed
             try:
-                await connection.execute(self._insert, values)
+                await connection.execute(self._insert, [_ORDINARY])
             except Exception as error:
                 if is_about_values(error):
-                    raise RowsRefused(type(error).__name__) from error
+                    raise TableRefuses(reason_of(error)) from error
                 raise
 
     @asynccontextmanager
@@ -70,10 +106,9 @@ class LogDatabase:
                 yield connection
             if self._place.identity() != identity:
                 raise FileNotFoundError("its file was taken away")
-        except RowsRefused:
-            raise
-        except Exception:
-            self._prepared = None  # connections may be broken, or to what is there no more
+        except Exception as error:
+            if not is_about_values(error):
+                self._prepared = None  # connections may be broken, or to what is there no more
             raise
 
     async def give_back(self) -> None:

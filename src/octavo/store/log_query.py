@@ -1,5 +1,6 @@
 """Which rows of the prompt log are asked for."""
 
+import sys
 from dataclasses import dataclass
 
 
@@ -11,10 +12,13 @@ class LogQuery:
     included, the latter not. Empty and None stand for any.
     """
 
-    limit: int
+    limit: int = sys.maxsize
     before: str = ""
     key_id: str = ""
     user: str = ""
     model: str = ""
     since: float | None = None
     until: float | None = None
+
+
+EVERYTHING = LogQuery()

@@ -1,27 +1,27 @@
 """A row on its way from the spool to the database."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
 from octavo.core.log_entry import LogEntry
-from octavo.store.log_table import to_values
 from octavo.store.record import Damage, read_records, to_record
 
-MAX_ROWS = 256
-MAX_BYTES = 4 * 2**20
+FEW_ROWS = 256
+FEW_BYTES = 4 * 2**20
+"""What is read from the database or written to it at once."""
 
 _decode = msgspec.msgpack.Decoder(LogEntry).decode
 
 
 @dataclass(frozen=True, slots=True)
 class LogRow:
-    """record: as in the spool. values: of the table's columns."""
+    """record: as in the spool."""
 
     record: bytes
-    values: Mapping[str, Any]
+    entry: LogEntry
 
     @property
     def size(self) -> int:
@@ -40,6 +40,10 @@ class Batch:
         return size_of(self.rows)
 
 
+class RowsRefused(Exception):
+    """The database works, and does not take one of the rows."""
+
+
 def encode_row(entry: LogEntry) -> bytes:
     """As it is in a record. A surrogate, which is no character, is spelled out."""
     try:
@@ -49,12 +53,8 @@ def encode_row(entry: LogEntry) -> bytes:
         return msgspec.msgpack.encode(LogEntry(**values))
 
 
-def read_batches(content: bytes) -> Sequence[Batch]:
+def read_batches(content: bytes) -> Iterator[Batch]:
     """All of a segment, in order, without what was not written to its end."""
-    return list(_batches(content))
-
-
-def _batches(content: bytes) -> Iterator[Batch]:
     rows: list[LogRow] = []
     damages: list[bytes] = []
     num_bytes = 0
@@ -64,11 +64,11 @@ def _batches(content: bytes) -> Iterator[Batch]:
             continue
         whole = to_record(record)
         try:
-            rows.append(LogRow(whole, to_values(_decode(record), len(whole))))
-        except msgspec.DecodeError:  # what another version wrote
+            rows.append(LogRow(whole, _decode(record)))
+        except (msgspec.DecodeError, UnicodeError):  # what another version wrote
             damages.append(whole)
         num_bytes += len(whole)
-        if len(rows) == MAX_ROWS or num_bytes >= MAX_BYTES:
+        if len(rows) == FEW_ROWS or num_bytes >= FEW_BYTES:
             yield Batch(tuple(rows), tuple(damages))
             rows, damages, num_bytes = [], [], 0
     yield Batch(tuple(rows), tuple(damages))

@@ -11,6 +11,8 @@ from octavo.core.log_entry import LogEntry
 
 SCHEMA_VERSION = 1
 _LISTS = ("prompts", "finish_reasons")
+_TEXTS = {"request": "", "prompts": "[]", "answer": ""}
+"""The columns that may be large, and what is as good as nothing in them."""
 
 Place = tuple[float, str]
 """Of a row in the order of time: when it was created, and its id."""
@@ -42,6 +44,7 @@ PROMPT_LOG = Table(
 )
 # Pages, and what is too old or too much, are found in it alone, without the rows.
 BY_TIME = (PROMPT_LOG.c.created, PROMPT_LOG.c.id)
+WITHOUT_TEXTS = [column for column in PROMPT_LOG.c if column.name not in _TEXTS]
 Index("prompt_log_by_time", *BY_TIME, PROMPT_LOG.c.size)
 
 SCHEMA = Table("prompt_log_schema", METADATA, Column("version", Integer, primary_key=True, autoincrement=False))
@@ -55,7 +58,12 @@ def to_values(entry: LogEntry, size: int) -> Mapping[str, Any]:
     return values | texts | lists | {"size": size}
 
 
-def to_entry(row: RowMapping) -> LogEntry:
+def to_summary(row: RowMapping) -> LogEntry:
+    """Of a row without its texts."""
+    return to_entry(dict(row) | _TEXTS)
+
+
+def to_entry(row: Mapping[str, Any] | RowMapping) -> LogEntry:
     values = {name: row[name] for name in LogEntry.__struct_fields__}
     return LogEntry(**values | {name: tuple(json.loads(values[name])) for name in _LISTS})
 

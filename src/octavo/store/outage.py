@@ -13,29 +13,32 @@ _log = logging.getLogger(__name__)
 class Outage:
     """Says in the log that it is there, now and then, and when it is over: however often it comes, few lines."""
 
-    def __init__(self, what: str) -> None:
-        """what: does not work, as a sentence without its full stop."""
+    def __init__(self, what: str, lasts: float = inf) -> None:
+        """what: does not work, as a sentence without its full stop. lasts: seconds after which it is to be tried."""
         self.what = what
-        self.num_failures = 0
-        self.is_on = False
+        self._lasts = lasts
+        self._ends = -inf
         self._next_line = -inf
-        self._num_said = 0
+        self._num_new = 0
         self._is_said = False
+
+    @property
+    def is_on(self) -> bool:
+        return monotonic() < self._ends
 
     def note(self, error: BaseException) -> None:
         """It has failed."""
-        self.is_on = True
-        self.num_failures += 1
+        self._ends = monotonic() + self._lasts
+        self._num_new += 1
         if monotonic() >= self._next_line:
-            num_new = self.num_failures - self._num_said
-            _log.warning("%s: %s (failures since the last such line: %d)", self.what, reason_of(error), num_new)
+            _log.warning("%s: %s (failures since the last such line: %d)", self.what, reason_of(error), self._num_new)
             self._next_line = monotonic() + _LOG_INTERVAL
-            self._num_said = self.num_failures
+            self._num_new = 0
             self._is_said = True
 
     def end(self) -> None:
         """It has worked."""
-        self.is_on = False
+        self._ends = -inf
         if self._is_said:
             self._is_said = False
             _log.warning("this is over: %s", self.what)

@@ -49,15 +49,14 @@ class SegmentWriter:
 
     def append(self, records: Sequence[bytes]) -> None:
         """Return when they are on the disk. Raises OSError; then none counts, and the segment is to be sealed."""
-        content = b"".join(records)
         try:
-            write(self._file, content)
+            write(self._file, records)
         except OSError:
             # A next process would move what is there of them, which does no harm, but they would be in the way.
             with suppress(OSError):
                 os.ftruncate(self._file, self.size)
             raise
-        self.size += len(content)
+        self.size += sum(map(len, records))
         self._num_rows += len(records)
 
     def seal(self) -> Segment:

@@ -1,23 +1,38 @@
 """Where rows are durable until the database has them."""
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from contextlib import nullcontext
+from dataclasses import dataclass
 from pathlib import Path
-from time import monotonic
 from typing import TypeVar
 
-from octavo.errors import PromptLogUnavailable
+from octavo.core.log_entry import LogEntry
+from octavo.errors import LogEntryTooLarge, PromptLogUnavailable
+from octavo.store.log_row import encode_row
 from octavo.store.outage import Outage
-from octavo.store.record import HEADER_SIZE, to_record
+from octavo.store.record import to_record
+from octavo.store.reservation import Reservation
 from octavo.store.segment import Segment
-from octavo.store.spool_files import SpoolFiles
+from octavo.store.spool_files import SEGMENT_SIZE, SpoolFiles
 
 RETRY_AFTER = 5.0
 """Seconds in which a spool that could not be written is not tried again."""
+MAX_ROW = 32 * 2**20
+MAX_SHARE = 1 / 4
+"""Of the spool, for one row."""
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class PendingRecord:
+    """written: cancelled where nobody waits for it any more."""
+
+    content: bytes
+    written: "asyncio.Future[None]"
 
 
 class Spool:
@@ -31,28 +46,44 @@ class Spool:
         self._files = SpoolFiles(root, digest)
         self._max_bytes = max_bytes
         self._thread = ThreadPoolExecutor(1, "prompt-log")
-        self._pending: list[tuple[bytes, asyncio.Future[None]]] = []
+        self._pending: deque[PendingRecord] = deque()
         self._writing: asyncio.Task[None] | None = None
         self._has_rows = asyncio.Event()
-        self._retry_at = 0.0
+        self._num_reserved = 0
         self._is_closed = False
-        self.outage = Outage("the prompt log's spool cannot be written")
+        self._unwritable = Outage("the prompt log's spool cannot be written", lasts=RETRY_AFTER)
+        self._full = Outage("the prompt log's spool is full: more comes than its database takes")
         self.num_waiting = 0
         self.waiting_bytes = 0
 
-    def check(self) -> None:
-        """Raise PromptLogUnavailable where it is full, or could just not be written."""
-        self._check_room(0)
-        if self.outage.is_on and monotonic() < self._retry_at:
-            raise PromptLogUnavailable("The prompt log cannot be written now.", retry_after=RETRY_AFTER)
+    @property
+    def outages(self) -> Sequence[Outage]:
+        return self._unwritable, self._full, self._files.leftovers, self._files.foreign
 
-    async def append(self, row: bytes) -> None:
-        """Return when it is durable. Raises PromptLogUnavailable."""
-        size = HEADER_SIZE + len(row)
-        self._check_room(size)
+    @property
+    def max_row(self) -> int:
+        return min(MAX_ROW, int(self._max_bytes * MAX_SHARE))
+
+    def reserve(self, num_bytes: int) -> Reservation:
+        """Raises LogEntryTooLarge, and PromptLogUnavailable where it is full, or could just not be written."""
+        if self._unwritable.is_on:
+            raise PromptLogUnavailable("The prompt log cannot be written now.", retry_after=RETRY_AFTER)
+        self._check_room(num_bytes)
+        self._num_reserved += num_bytes
+        return Reservation(num_bytes, self._give_back)
+
+    async def append(self, entry: LogEntry, reservation: Reservation | None) -> None:
+        """Return when it is durable. It is not written where nobody waits for it any more when its turn comes.
+
+        Raises LogEntryTooLarge and PromptLogUnavailable.
+        """
+        self._check_open()
+        with reservation or nullcontext():
+            record = await self._in_thread(lambda: to_record(encode_row(entry)))
+        self._check_room(len(record))
         written = asyncio.get_running_loop().create_future()
-        self._pending.append((row, written))
-        self._count(1, size)
+        self._pending.append(PendingRecord(record, written))
+        self._count(1, len(record))
         if self._writing is None:
             self._writing = asyncio.create_task(self._write_pending())
         await written
@@ -77,19 +108,24 @@ class Spool:
         """Keep what cannot be moved, in a file of its own. Raises OSError."""
         await self._in_thread(lambda: self._files.set_aside(segment, content))
 
+    async def set_aside_whole(self, segment: Segment) -> None:
+        """Keep a segment that cannot be read, as a file of its own. Raises OSError."""
+        await self._in_thread(lambda: self._files.set_aside_whole(segment))
+
     async def adopt(self) -> None:
         """Take over what processes left that have ended. Raises OSError."""
         for segment in await self._in_thread(self._files.adopt):
             self._count(segment.num_rows, segment.size)
             self._has_rows.set()
 
-    async def has_rows_for_others(self) -> bool:
-        """Whether a process left rows for another database. Raises OSError."""
-        return await self._in_thread(self._files.has_rows_for_others)
+    async def has_rows(self) -> bool:
+        """Whether rows for the database are on the disk, of whatever process. Raises OSError."""
+        return await self._in_thread(self._files.has_rows)
 
     def release(self, num_rows: int, num_bytes: int) -> None:
         """So much waits no more."""
         self._count(-num_rows, -num_bytes)
+        self._end_fullness()
 
     async def stop(self) -> None:
         """Take no more rows. Those that came are durable when it returns, or their `append` has failed."""
@@ -104,38 +140,71 @@ class Spool:
         self._thread.shutdown(wait=False)
 
     async def _write_pending(self) -> None:
-        while self._pending:
-            batch, self._pending = self._pending, []
+        while batch := self._next_batch():
             try:
-                await self._in_thread(partial(self._write, [row for row, _ in batch]))
+                await self._write(batch)
             except Exception as error:
                 self._fail(batch, error)
             else:
-                self.outage.end()
+                self._unwritable.end()
                 self._has_rows.set()
-                _settle(batch)
+                for record in batch:
+                    if not record.written.done():  # nobody waits for it any more
+                        record.written.set_result(None)
         self._writing = None
 
-    def _write(self, rows: Sequence[bytes]) -> None:
-        self._files.append([to_record(row) for row in rows])
+    async def _write(self, batch: Sequence[PendingRecord]) -> None:
+        await self._in_thread(lambda: self._files.append([record.content for record in batch]))
 
-    def _fail(self, batch: Sequence[tuple[bytes, asyncio.Future[None]]], error: Exception) -> None:
-        self.outage.note(error)
-        self._retry_at = monotonic() + RETRY_AFTER
-        for row, written in batch:
-            self._count(-1, -HEADER_SIZE - len(row))
-            if not written.done():
+    def _next_batch(self) -> Sequence[PendingRecord]:
+        """As much as a segment has, without what nobody waits for any more; nothing where nothing is left."""
+        batch: list[PendingRecord] = []
+        size = 0
+        while self._pending and size < SEGMENT_SIZE:
+            record = self._pending.popleft()
+            if record.written.cancelled():
+                self.release(1, len(record.content))
+            else:
+                batch.append(record)
+                size += len(record.content)
+        return batch
+
+    def _fail(self, batch: Sequence[PendingRecord], error: Exception) -> None:
+        self._unwritable.note(error)
+        for record in batch:
+            self.release(1, len(record.content))
+            if not record.written.done():
                 said = PromptLogUnavailable("The prompt log could not be written.", retry_after=RETRY_AFTER)
                 said.__cause__ = error
-                written.set_exception(said)
+                record.written.set_exception(said)
 
-    def _check_room(self, size: int) -> None:
+    def _check_open(self) -> None:
         if self._is_closed:
             raise PromptLogUnavailable("The server is shutting down.", retry_after=RETRY_AFTER)
-        if self.waiting_bytes + max(size, 1) > self._max_bytes:
-            raise PromptLogUnavailable(
+
+    def _check_room(self, num_bytes: int) -> None:
+        self._check_open()
+        if num_bytes > self._max_bytes:
+            raise LogEntryTooLarge("The request and its answer are too large for the prompt log.", param="log_prompt")
+        if max(num_bytes, 1) > self._num_free:
+            said = PromptLogUnavailable(
                 "The prompt log has no room: too much waits for its database.", retry_after=RETRY_AFTER
             )
+            self._full.note(said)
+            raise said
+
+    @property
+    def _num_free(self) -> int:
+        return self._max_bytes - self.waiting_bytes - self._num_reserved
+
+    def _give_back(self, num_bytes: int) -> None:
+        self._num_reserved -= num_bytes
+        self._end_fullness()
+
+    def _end_fullness(self) -> None:
+        """Not before half of it is free: it would come and go with each row."""
+        if self._full.is_on and self._num_free >= self._max_bytes // 2:
+            self._full.end()
 
     def _count(self, num_rows: int, num_bytes: int) -> None:
         self.num_waiting += num_rows
@@ -143,9 +212,3 @@ class Spool:
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
-
-
-def _settle(batch: Sequence[tuple[bytes, asyncio.Future[None]]]) -> None:
-    for _, written in batch:
-        if not written.done():  # its request was cancelled meanwhile
-            written.set_result(None)

@@ -1,17 +1,17 @@
 """What is on the disk of the spool."""
 
-import logging
 from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
 
-from octavo.store.durable_files import append_durably
+from octavo.store.durable_files import append_durably, sync_folder
+from octavo.store.outage import Outage
 from octavo.store.segment import Segment, SegmentWriter
-from octavo.store.spool_folder import SpoolFolder, folders_in, has_rows_for_others
+from octavo.store.spool_folder import SUFFIX, SpoolFolder, folders_for_others, folders_in
 
 SEGMENT_SIZE = 8 * 2**20
-
-_log = logging.getLogger(__name__)
+BAD = ".bad"
+"""Of files with what cannot be stored; they are segments as well."""
 
 
 class SpoolFiles:
@@ -30,6 +30,8 @@ class SpoolFiles:
         self._writer: SegmentWriter | None = None
         self._sealed: deque[Segment] = deque()
         self._adopted: dict[Path, SpoolFolder] = {}
+        self.leftovers = Outage("rows that were left in the prompt log's spool cannot be taken over")
+        self.foreign = Outage("rows in the prompt log's spool are for another database, and wait for a start with it")
 
     def append(self, records: Sequence[bytes]) -> None:
         """Return when they are on the disk. Raises OSError; then none of them counts."""
@@ -58,18 +60,30 @@ class SpoolFiles:
             self._adopted.pop(place).leave()
 
     def adopt(self) -> Sequence[Segment]:
-        """Take over what processes left that have ended. Raises OSError."""
-        found = [segment for path in folders_in(self._root, self._digest) for segment in self._adopt(path)]
+        """Take over what processes left that have ended, and note what cannot be taken over. Raises OSError."""
+        faults: list[OSError] = []
+        found = [each for path in folders_in(self._root, self._digest) for each in self._adopt(path, faults)]
+        for fault in faults:
+            self.leftovers.note(fault)
+        if not faults and not self._adopted:
+            self.leftovers.end()
+        self._look_for_others()
         self._sealed.extend(found)
         return found
 
-    def has_rows_for_others(self) -> bool:
-        """Whether a process left rows for another database. Raises OSError."""
-        return has_rows_for_others(self._root, self._digest)
+    def has_rows(self) -> bool:
+        """Whether rows for the database are there, of whatever process. Raises OSError."""
+        return any(any(path.glob(f"*{SUFFIX}")) for path in folders_in(self._root, self._digest))
 
     def set_aside(self, segment: Segment, content: bytes) -> None:
         """Keep what cannot be moved, in a file beside the segment's folder. Raises OSError."""
-        append_durably(segment.path.parent.with_suffix(".bad"), content)
+        append_durably(segment.path.parent.with_suffix(BAD), content)
+
+    def set_aside_whole(self, segment: Segment) -> None:
+        """Keep a segment that cannot be read, as a file beside its folder. Raises OSError."""
+        folder = segment.path.parent
+        segment.path.rename(folder.with_name(f"{folder.name}-{segment.path.stem}{BAD}"))
+        sync_folder(folder.parent)
 
     def close(self) -> None:
         """Leave what there is to whoever comes next."""
@@ -90,23 +104,42 @@ class SpoolFiles:
             self._sealed.append(self._writer.seal())
             self._writer = None
 
-    def _adopt(self, path: Path) -> Sequence[Segment]:
-        """Nothing where another process has it, or where it cannot be read."""
+    def _adopt(self, path: Path, faults: list[OSError]) -> Sequence[Segment]:
+        """Nothing where another process has it. What cannot be read stays there, with its fault in the list."""
         try:
             folder = SpoolFolder.adopt(path)
-            return () if folder is None else self._take_over(folder)
-        except OSError as error:
-            _log.warning("rows that were left in the spool cannot be read: %s", error)
+            return () if folder is None else self._take_over(folder, faults)
+        except OSError as fault:
+            faults.append(fault)
             return ()
 
-    def _take_over(self, folder: SpoolFolder) -> Sequence[Segment]:
-        try:
-            segments = [Segment.found(path) for path in folder.segments]
-        except OSError:
-            folder.leave()
-            raise
+    def _take_over(self, folder: SpoolFolder, faults: list[OSError]) -> Sequence[Segment]:
+        segments: list[Segment] = []
+        for path in folder.segments:
+            try:
+                segments.append(Segment.found(path))
+            except OSError as fault:
+                faults.append(fault)
         if segments:
             self._adopted[folder.path] = folder
         else:
             folder.leave()
         return segments
+
+    def _look_for_others(self) -> None:
+        num_left = sum(map(_is_left, folders_for_others(self._root, self._digest)))
+        if num_left:
+            self.foreign.note(FileExistsError(f"{num_left} folders"))
+        else:
+            self.foreign.end()
+
+
+def _is_left(path: Path) -> bool:
+    """Whether no process has it; true where that cannot be found out, as somebody has to look at it."""
+    try:
+        folder = SpoolFolder.adopt(path)
+    except OSError:
+        return True
+    if folder is not None:
+        folder.leave()
+    return folder is not None

@@ -7,9 +7,11 @@ from contextlib import suppress
 from pathlib import Path
 from secrets import token_hex
 
-from octavo.store.durable_files import make_folder, sync_folder
+from octavo.store.durable_files import FILE_MODE, make_folder, sync_folder
 
 SUFFIX = ".rows"
+_LOCK = "lock"
+"""A file, as folders cannot be locked everywhere."""
 
 
 class SpoolFolder:
@@ -38,12 +40,12 @@ class SpoolFolder:
     def adopt(cls, path: Path) -> "SpoolFolder | None":
         """None where another process has it, or has done away with it. Raises OSError."""
         try:
-            lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+            lock = os.open(path / _LOCK, os.O_RDWR | os.O_CREAT, FILE_MODE)
         except FileNotFoundError:
             return None
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            is_there = os.path.samestat(os.fstat(lock), path.stat())
+            is_there = os.path.samestat(os.fstat(lock), (path / _LOCK).stat())
         except (BlockingIOError, FileNotFoundError):
             is_there = False
         except OSError:
@@ -65,8 +67,10 @@ class SpoolFolder:
     def leave(self) -> None:
         """Unlock it, and remove it where nothing is left in it."""
         with suppress(OSError):
-            self.path.rmdir()
-            sync_folder(self.path.parent)
+            if not self.segments:
+                (self.path / _LOCK).unlink()
+                self.path.rmdir()
+                sync_folder(self.path.parent)
         os.close(self._lock)
 
 
@@ -76,14 +80,10 @@ def folders_in(root: Path, digest: str) -> Iterator[Path]:
         yield from sorted(path for path in root.glob(f"{digest}-*") if path.is_dir())
 
 
-def has_rows_for_others(root: Path, digest: str) -> bool:
-    """Whether a process left rows there for another database. Raises OSError."""
-    folders = {path.parent for path in root.glob(f"*/*{SUFFIX}")}
-    return any(_is_left(path) for path in folders if not path.name.startswith(f"{digest}-"))
-
-
-def _is_left(path: Path) -> bool:
-    folder = SpoolFolder.adopt(path)
-    if folder is not None:
-        folder.leave()
-    return folder is not None
+def folders_for_others(root: Path, digest: str) -> Iterator[Path]:
+    """Those with rows for another database. Raises OSError."""
+    yield from (
+        path
+        for path in sorted({each.parent for each in root.glob(f"*/*{SUFFIX}")})
+        if not path.name.startswith(f"{digest}-")
+    )

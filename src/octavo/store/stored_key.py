@@ -8,10 +8,10 @@ import msgspec
 from msgspec import Meta
 
 from octavo.core.api_key import ApiKey
-from octavo.core.caller import Caller, KeyLimits, Scope
+from octavo.core.caller import MAX_LIMIT, Caller, KeyLimits, Scope
 
 Moment = Annotated[datetime, Meta(tz=True)]
-Limit = Annotated[int, Meta(ge=1)]
+Limit = Annotated[int, Meta(ge=1, le=MAX_LIMIT)]
 
 
 class StoredKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -15,14 +15,17 @@ Value = str | int | float | None | Sequence[str]
 
 
 def configure_logging(level: str, as_json: bool) -> None:
-    """Send every log record of at least `level` (a name of the logging module, in any case) to stderr.
+    """Send every log record of ours of at least `level` (a name of the logging module, in any case) to stderr.
 
+    Of libraries' only warnings and errors: below those they tell what they are given, be it a prompt or a signed link.
     Replaces the handlers of an earlier call. as_json: one JSON object a line instead of text for people.
     Raises ValueError for an unknown level.
     """
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter() if as_json else HumanFormatter())
-    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+    ours = logging.getLogger("octavo")
+    ours.setLevel(level.upper())
+    logging.basicConfig(level=max(ours.level, logging.WARNING), handlers=[handler], force=True)
 
 
 def log_request(report: RequestReport, *, trace_id: str = "", level: int = logging.INFO) -> None:

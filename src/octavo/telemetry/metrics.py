@@ -1,6 +1,6 @@
 """The numbers that Prometheus scrapes."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric, generate_latest
@@ -45,12 +45,24 @@ class Metrics:
         self._rate_limited = Counter(
             "octavo_rate_limited", "Requests that a key's own limit refused.", ["limit"], registry=registry
         )
+        self._refused = Counter(
+            "octavo_refused", "Requests and connections that the server refused itself.", ["status"], registry=registry
+        )
+        self._connections = Gauge("octavo_connections", "Open connections of clients.", registry=registry)
         self._prompt_log = _PromptLogMetrics(registry)
 
     def observe_request(self, endpoint: str, status: int, seconds: float) -> None:
         """Count an answered request and its duration."""
         self._requests.labels(endpoint, str(status)).inc()
         self._request_duration.labels(endpoint).observe(seconds)
+
+    def count_refusal(self, status: int) -> None:
+        """Count a request or connection that no application has seen."""
+        self._refused.labels(str(status)).inc()
+
+    def show_connections(self, count: Callable[[], int]) -> None:
+        """count: tells how many there are now, in any thread."""
+        self._connections.set_function(count)
 
     def count_prompt_tokens(self, model: str, num_tokens: int) -> None:
         self._tokens.prompt.labels(model).inc(num_tokens)
@@ -140,7 +152,7 @@ class Metrics:
         self._prompt_log.waiting_bytes.set(waiting_bytes)
         self._prompt_log.degraded.set(is_degraded)
         for result, total in totals.items():
-            self._prompt_log.set_total(result, total)
+            self._prompt_log.totals.follow(total, result)
 
     def forget_model(self, model: str) -> None:
         """Show nothing more of one that is gone, so that names that come and go fill no memory."""
@@ -232,7 +244,7 @@ class _EngineMetrics:
         self.quarantined = _Follower(
             Counter(
                 "octavo_requests_quarantined",
-                "Requests that ended the engine's process twice and are refused since.",
+                "Requests that ended the engine's process again, alone, and are refused since.",
                 ["model"],
                 registry=registry,
             )
@@ -278,11 +290,9 @@ class _PromptLogMetrics:
         self.degraded = Gauge(
             "octavo_prompt_log_degraded", "1 while rows cannot be written, moved or deleted.", registry=registry
         )
-        self._totals: dict[str, int] = {}
-
-    def set_total(self, result: str, total: int) -> None:
-        self.rows.labels(result).inc(max(0, total - self._totals.get(result, 0)))
-        self._totals[result] = total
+        self.totals = _Follower(self.rows)
+        for result in ("logged", "refused", "lost"):
+            self.rows.labels(result)  # there from the start: Prometheus sees no increase in what first appears as 1
 
 
 class _AdapterMetrics:

@@ -25,6 +25,8 @@ CLOSE_SECONDS = 1.5
 _LOG_INTERVAL = 60.0
 _NOISY = ("opentelemetry.exporter.otlp.proto.http.trace_exporter", "opentelemetry.sdk._shared_internal")
 """Loggers that have something to say about every batch that is lost."""
+_INDISCREET = ("opentelemetry.trace", "opentelemetry.util.re")
+"""Loggers that repeat headers which they cannot read: those of clients, and those with the key for the receiver."""
 _NANOSECONDS = 10**9
 
 _OPERATIONS = {"/v1/chat/completions": "chat", "/v1/completions": "text_completion"}
@@ -48,7 +50,9 @@ class Traces:
 
     @classmethod
     def to_receiver(cls) -> "Traces":
-        """To the OTLP receiver that OTEL_EXPORTER_OTLP_… name."""
+        """To the OTLP receiver that OTEL_EXPORTER_OTLP_… name. Raises ValueError for what these cannot be."""
+        for name in _INDISCREET:
+            logging.getLogger(name).setLevel(logging.ERROR)
         return cls(OTLPSpanExporter())
 
     def tell(self, report: RequestReport) -> str:

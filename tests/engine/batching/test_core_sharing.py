@@ -108,7 +108,7 @@ def test_nobody_waits_for_tokens_that_are_still_to_be_drawn() -> None:
     follower = request((*asked.prompt_tokens, *answer.tokens[:30]), 1)
     under_test.submit(follower)
     under_test.step()
-    assert under_test.num_running == 2
+    assert under_test.running == {asked.id, follower.id}
 
 
 def test_a_cancelled_sequence_leaves_what_it_had_computed() -> None:

@@ -116,6 +116,16 @@ def test_when_a_preempted_sequence_is_cancelled_others_are_admitted_again() -> N
     assert [item.sequence for item in under_test.schedule().batch] == [first, third]
 
 
+def test_when_the_cache_is_full_one_that_comes_and_goes_lets_nobody_in() -> None:
+    first, second, passing = prompt(2), prompt(2), prompt(2)
+    under_test = scheduler(first, second)
+    compute(under_test.schedule().batch)
+    under_test.preempt_last()
+    under_test.add(passing)
+    under_test.remove(passing)
+    assert [item.sequence for item in under_test.schedule().batch] == [first]
+
+
 def test_a_waiting_sequence_can_be_removed() -> None:
     first, second, third = prompt(1), prompt(1), prompt(1)
     under_test = scheduler(first, second, third, num_slots=1)

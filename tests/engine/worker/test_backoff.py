@@ -2,12 +2,12 @@
 
 from itertools import accumulate
 
-from octavo.engine.worker.backoff import FIRST_DELAY, LONGEST_DELAY, Backoff
+from octavo.engine.worker.backoff import FIRST_DELAY, LONG_LIFE, LONGEST_DELAY, Backoff
 
 
 def test_the_delay_doubles_up_to_a_bound() -> None:
     backoff = Backoff()
-    delays = [backoff.next_delay() for _ in range(20)]
+    delays = [backoff.next_delay(lived=LONG_LIFE / 2) for _ in range(20)]
     assert delays[:3] == [FIRST_DELAY, 2 * FIRST_DELAY, 4 * FIRST_DELAY]
     assert delays == sorted(delays)
     assert delays[-1] == LONGEST_DELAY
@@ -15,14 +15,13 @@ def test_the_delay_doubles_up_to_a_bound() -> None:
 
 def test_a_process_that_dies_at_once_each_time_is_started_a_few_times_a_minute() -> None:
     backoff = Backoff()
-    deaths = list(accumulate(backoff.next_delay() for _ in range(20)))
+    deaths = list(accumulate(backoff.next_delay(lived=0) for _ in range(20)))
     assert sum(death < 60 for death in deaths) <= 10
     assert sum(240 <= death < 300 for death in deaths) <= 2
 
 
-def test_a_reset_starts_it_over() -> None:
+def test_a_long_life_starts_it_over() -> None:
     backoff = Backoff()
     for _ in range(5):
-        backoff.next_delay()
-    backoff.reset()
-    assert backoff.next_delay() == FIRST_DELAY
+        backoff.next_delay(lived=0)
+    assert [backoff.next_delay(lived=lived) for lived in (LONG_LIFE, 0)] == [FIRST_DELAY, 2 * FIRST_DELAY]

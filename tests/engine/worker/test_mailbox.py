@@ -1,6 +1,7 @@
 """What a reader gets of the chunks that come for it."""
 
 import asyncio
+import tracemalloc
 
 import pytest
 
@@ -48,6 +49,20 @@ async def test_a_reader_that_is_far_behind_misses_nothing(num_before: int) -> No
     assert (whole.finish_reason, whole.num_cached) == (FinishReason.LENGTH, FIRST.num_cached)
     assert whole.logprobs == (*FIRST.logprobs, *LAST.logprobs)
     assert mailbox.is_empty
+
+
+async def test_what_nobody_reads_takes_little_more_memory_than_its_numbers() -> None:
+    mailbox, num_chunks = Mailbox(), 100 * BLOCK
+    tracemalloc.start()
+    for token in range(num_chunks):
+        top = tuple((other, -float(other)) for other in range(20))
+        mailbox.put(TokenChunk((token,), logprobs=(TokenLogprob(token, -1.0, top),)))
+    size, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert size / num_chunks < 20 * 20
+    whole = await read(mailbox)
+    assert whole.tokens == tuple(range(num_chunks))
+    assert whole.logprobs[-1] == TokenLogprob(num_chunks - 1, -1.0, top)
 
 
 async def test_a_reader_that_waits_is_woken_once_and_gets_what_came_until_its_turn() -> None:

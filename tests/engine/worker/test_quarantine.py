@@ -1,8 +1,7 @@
-"""Suspects are computed one at a time, and what ends the process twice is kept out. No process is needed for that."""
+"""Suspects are computed by turns, and what ends the process alone is kept out. No process is needed for that."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
@@ -13,9 +12,11 @@ from octavo.core.images import Image
 from octavo.core.request import GenerationRequest
 from octavo.core.sampling import SamplingParams
 from octavo.engine.worker.quarantine import Quarantine, Work, digest_of
-from octavo.errors import RequestQuarantined
+from octavo.engine.worker.suspects import OUTLIVED
+from octavo.errors import EngineUnavailable, RequestQuarantined
 
-POISON, OTHER, THIRD = (text_request(text) for text in ("poison", "other", "third"))
+POISON, OTHER, THIRD, FOURTH = (text_request(text) for text in ("poison", "other", "third", "fourth"))
+SLOTS = 8
 
 
 def again(asked: GenerationRequest) -> GenerationRequest:
@@ -23,29 +24,24 @@ def again(asked: GenerationRequest) -> GenerationRequest:
     return replace(asked, id=request().id, sampling=replace(asked.sampling, seed=5), cache_key="other")
 
 
-@asynccontextmanager
-async def computing(quarantine: Quarantine, *works: GenerationRequest) -> AsyncIterator[None]:
-    async with AsyncExitStack() as stack:
-        for work in works:
-            await stack.enter_async_context(quarantine.computing(work.id, work))
-        yield
+async def give(quarantine: Quarantine, *works: GenerationRequest) -> list[str]:
+    """To the child, which computes them; their ids."""
+    for work in works:
+        async with quarantine.giving(work.id, work):
+            pass
+    return [work.id for work in works]
+
+
+def die(quarantine: Quarantine) -> None:
+    quarantine.blame(hung_step=False, num_slots=SLOTS)
 
 
 async def died(*works: GenerationRequest) -> Quarantine:
     """After a death with this work."""
     quarantine = Quarantine()
-    async with computing(quarantine, *works):
-        quarantine.blame(hung_step=False)
+    await give(quarantine, *works)
+    die(quarantine)
     return quarantine
-
-
-def begin(quarantine: Quarantine, work: GenerationRequest, ends: asyncio.Event) -> asyncio.Task[None]:
-    async def compute() -> None:
-        async with quarantine.computing(work.id, work):
-            await ends.wait()
-            quarantine.finish(work.id)
-
-    return asyncio.create_task(compute())
 
 
 async def turns() -> None:
@@ -54,92 +50,162 @@ async def turns() -> None:
         await asyncio.sleep(0)
 
 
-async def test_a_suspect_waits_until_the_other_has_ended_and_others_do_not_wait() -> None:
-    quarantine, ends, never = await died(POISON, OTHER), asyncio.Event(), asyncio.Event()
-    first = begin(quarantine, again(OTHER), ends)
+async def begin(quarantine: Quarantine, *works: GenerationRequest) -> list[asyncio.Task[list[str]]]:
+    """Each as soon as it may."""
+    tasks = [asyncio.create_task(give(quarantine, again(work))) for work in works]
     await turns()
-    second = begin(quarantine, again(POISON), ends)
-    stranger = begin(quarantine, THIRD, never)
-    await turns()
-    quarantine.blame(hung_step=False)  # which says who is computed
-    assert quarantine.num_found == 1
-    with pytest.raises(RequestQuarantined):
-        async with computing(quarantine, again(OTHER)):
-            pass
-    ends.set()
-    await asyncio.gather(first, second)
-    stranger.cancel()
+    return tasks
 
 
-async def test_a_suspect_that_ends_is_cleared_and_the_next_one_begins() -> None:
-    quarantine, ends = await died(POISON, OTHER), asyncio.Event()
-    first = begin(quarantine, again(OTHER), ends)
+def begun(tasks: Iterable[asyncio.Task[list[str]]]) -> list[bool]:
+    return [task.done() for task in tasks]
+
+
+async def refuses(quarantine: Quarantine, work: GenerationRequest) -> bool:
+    try:
+        await give(quarantine, again(work))
+    except RequestQuarantined:
+        return True
+    return False
+
+
+async def test_half_of_the_suspects_are_computed_together_and_others_do_not_wait() -> None:
+    quarantine = await died(POISON, OTHER, THIRD, FOURTH)
+    tasks = await begin(quarantine, POISON, OTHER, THIRD, text_request("new"))
+    assert begun(tasks) == [True, True, False, True]
+    die(quarantine)  # of the first two
+    [third] = tasks[2:3]
+    await third  # is let in, to be told
+    die(quarantine)
+    assert quarantine.num_found == 0
+
+
+async def test_the_last_suspect_is_computed_alone_and_new_ones_wait() -> None:
+    quarantine = await died(POISON, OTHER)
+    [before] = await begin(quarantine, THIRD)
+    poison, new = await begin(quarantine, POISON, FOURTH)
+    assert begun([poison, new]) == [False, False]
+    quarantine.finish(before.result()[0])
     await turns()
-    second = begin(quarantine, again(POISON), asyncio.Event())
-    await turns()
-    ends.set()
-    await first
-    await turns()
-    async with computing(quarantine, again(OTHER)):  # it is no suspect any more
-        quarantine.blame(hung_step=False)
+    assert begun([poison, new]) == [True, False]
+    die(quarantine)
+    await new
     assert quarantine.num_found == 1
-    second.cancel()
-    with pytest.raises(RequestQuarantined):
-        async with computing(quarantine, again(POISON)):
-            pass
+    assert await refuses(quarantine, POISON)
+    assert not await refuses(quarantine, OTHER)
+
+
+async def test_a_last_suspect_that_has_waited_long_is_computed_beside_others_and_not_found() -> None:
+    quarantine = Quarantine(patience=0.01)
+    await give(quarantine, OTHER)
+    die(quarantine)
+    for _ in range(3):
+        await give(quarantine, again(THIRD))
+        await give(quarantine, again(OTHER))
+        die(quarantine)
+    assert quarantine.num_found == 0
+
+
+@pytest.mark.parametrize("makes_way", ["ends", "goes on", "is given up"])
+async def test_a_last_suspect_lets_others_in_when_it_can_be_the_cause_no_more(makes_way: str) -> None:
+    quarantine = await died(POISON, OTHER)
+    tasks = await begin(quarantine, OTHER, THIRD, POISON)
+    assert begun(tasks) == [True, False, False]
+    [key] = tasks[0].result()
+    if makes_way == "ends":
+        quarantine.finish(key)
+    elif makes_way == "goes on":
+        quarantine.advance(key, OUTLIVED + 1)
+    else:
+        quarantine.leave(key)
+    await turns()
+    assert tasks[1].done()
+    tasks[2].cancel()
+
+
+async def test_one_that_is_given_up_while_it_waits_to_be_alone_lets_others_in() -> None:
+    quarantine = await died(OTHER)
+    await give(quarantine, THIRD)
+    suspect, new = await begin(quarantine, OTHER, FOURTH)
+    suspect.cancel()
+    await new
 
 
 async def test_the_same_suspect_many_times_is_one() -> None:
     quarantine = await died(*(again(POISON) for _ in range(8)), OTHER)
-    async with computing(quarantine, *(again(POISON) for _ in range(8))):
-        quarantine.blame(hung_step=False)
+    await give(quarantine, *(again(POISON) for _ in range(8)))
+    die(quarantine)
     assert quarantine.num_found == 1
 
 
-async def test_a_suspect_that_is_given_up_makes_way_and_stays_suspect() -> None:
-    quarantine = await died(POISON, OTHER)
-    async with computing(quarantine, again(POISON)):
-        waiting = begin(quarantine, again(OTHER), ends := asyncio.Event())
-        await turns()
-    ends.set()
-    await waiting
-    async with computing(quarantine, again(POISON)):
-        quarantine.blame(hung_step=False)
-    assert quarantine.num_found == 1
-
-
-async def test_what_has_come_after_a_hung_step_began_is_innocent_and_what_has_left_is_not() -> None:
+async def test_what_only_waited_for_a_slot_is_innocent() -> None:
     quarantine = Quarantine()
-    async with computing(quarantine, POISON):
-        quarantine.observe_step(1)
-    async with computing(quarantine, OTHER):
-        quarantine.blame(hung_step=True)
-    async with computing(quarantine, again(OTHER), again(POISON)):
-        quarantine.blame(hung_step=False)
+    running = [text_request(str(number)) for number in range(SLOTS)]
+    quarantine.observe_running(frozenset(await give(quarantine, *running, OTHER)) - {OTHER.id})
+    die(quarantine)
+    tasks = await begin(quarantine, *running, *(OTHER for _ in range(SLOTS)))
+    assert all(begun(tasks)[SLOTS:])
+
+
+async def test_what_is_given_up_is_accused_as_long_as_the_child_may_compute_it() -> None:
+    quarantine = Quarantine()
+    [key] = await give(quarantine, POISON)
+    quarantine.observe_running(frozenset({key}))
+    quarantine.leave(key)
+    die(quarantine)
+    await give(quarantine, again(POISON))
+    die(quarantine)
     assert quarantine.num_found == 1
-    with pytest.raises(RequestQuarantined):
-        async with computing(quarantine, again(POISON)):
-            pass
 
 
-async def test_who_waits_for_a_turn_is_let_in_when_the_process_dies_so_that_it_can_be_told() -> None:
-    quarantine, ends = await died(POISON, OTHER), asyncio.Event()
-    ends.set()
-    async with computing(quarantine, again(POISON)):
-        waiting = begin(quarantine, again(OTHER), ends)
+async def test_what_is_given_up_and_out_of_its_slot_is_innocent() -> None:
+    quarantine = Quarantine()
+    [key] = await give(quarantine, POISON)
+    quarantine.observe_running(frozenset({key}))
+    quarantine.leave(key)
+    quarantine.observe_running(frozenset())
+    die(quarantine)
+    await give(quarantine, again(POISON))
+    die(quarantine)
+    assert quarantine.num_found == 0
+
+
+async def test_what_has_come_after_a_hung_step_began_is_innocent() -> None:
+    quarantine = Quarantine()
+    for _ in range(2):
+        poison, other = again(POISON), again(OTHER)
+        await give(quarantine, poison)
+        quarantine.observe_step(1)
+        later = asyncio.create_task(give(quarantine, other))
         await turns()
-        quarantine.blame(hung_step=False)
-        await waiting
+        quarantine.observe_running(frozenset({poison.id, other.id}))
+        quarantine.blame(hung_step=True, num_slots=SLOTS)
+        await later
+        quarantine.finish(other.id)
+    assert quarantine.num_found == 1
+    assert await refuses(quarantine, POISON)
+
+
+async def test_what_could_not_be_given_is_not_with_the_child() -> None:
+    quarantine = Quarantine()
+    with pytest.raises(EngineUnavailable):
+        async with quarantine.giving(POISON.id, POISON):
+            raise EngineUnavailable("It is restarting.")
+    die(quarantine)
+    await give(quarantine, again(POISON))
+    die(quarantine)
+    assert quarantine.num_found == 0
 
 
 @pytest.mark.parametrize("work", [Image.of(b"bad picture"), ("a text", 3)])
 async def test_images_and_texts_can_be_suspects_too(work: Work) -> None:
     quarantine = Quarantine()
     for _ in range(2):
-        async with quarantine.computing(1, work):
-            quarantine.blame(hung_step=False)
+        async with quarantine.giving(1, work):
+            pass
+        die(quarantine)
     with pytest.raises(RequestQuarantined):
-        async with quarantine.computing(2, work):
+        async with quarantine.giving(2, work):
             pass
 
 

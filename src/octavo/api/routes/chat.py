@@ -10,7 +10,7 @@ from octavo.api.context import ApiContext
 from octavo.api.convert import chat_images, chat_job, check_limits
 from octavo.api.holds import hold
 from octavo.api.identity import caller_of
-from octavo.api.log_recorder import check_can_record
+from octavo.api.log_recorder import reserve_room
 from octavo.api.logprobs import chat_logprobs, no_logprobs
 from octavo.api.openapi import documented, generation_responses
 from octavo.api.routes.generation import answer, new_id
@@ -29,14 +29,14 @@ def add_chat(app: FastAPI, context: ApiContext) -> None:
     async def create_chat_completion(request: Request) -> Response:
         wire = await read_request(request, ChatCompletionRequest, context)
         check_limits(wire, context.limits)
-        check_can_record(wire, context)
+        room = await reserve_room(request, wire, context)
         shape = ChatShape(
             chat_logprobs if wire.shows_logprobs else no_logprobs,
             FunctionCallForm() if wire.has_older_form else ToolCallsForm(),
         )
         model = context.models.get(wire.model, wire.peft)
         job = await _job(request, new_id(shape), wire, model, context)
-        return await answer(request, wire, job, shape, context)
+        return await answer(request, wire, job, shape, room, context)
 
 
 async def _job(

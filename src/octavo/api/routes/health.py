@@ -12,10 +12,12 @@ from octavo.store.prompt_log import PromptLog
 
 
 def add_health(app: FastAPI, context: ApiContext) -> None:
+    @app.head("/health", include_in_schema=False)
     @app.get("/health", summary="Whether the server lives")
     async def get_health() -> HealthResponse:
         return HealthResponse()
 
+    @app.head("/ready", include_in_schema=False, response_model=None)
     @app.get(
         "/ready",
         summary="Whether every model can serve, with the adapters it was given",

@@ -92,6 +92,11 @@ class EngineCore:
         return self._scheduler.num_running
 
     @property
+    def running(self) -> frozenset[str]:
+        """Ids of the requests that have slots; may be asked by any thread."""
+        return frozenset(sequence.id for sequence in tuple(self._scheduler.running))
+
+    @property
     def num_waiting(self) -> int:
         return self._scheduler.num_waiting
 

@@ -148,6 +148,10 @@ class BatchingEngine:
         self._commands.put(command)
         await asyncio.wrap_future(command.done)
 
+    @property
+    def running(self) -> frozenset[str]:
+        return self._core.running
+
     def health(self) -> EngineHealth:
         core = self._core
         state = EngineState.CLOSED if self._is_closed else EngineState.READY

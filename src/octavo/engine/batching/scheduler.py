@@ -60,15 +60,14 @@ class Scheduler:
         """Take out a sequence that finished or was cancelled, wherever it is."""
         if sequence.slot is None:
             self._waiting.remove(sequence, sequence.owner)
+            self._is_full &= sequence.num_charged == 0  # else it had a slot, and may be why
         else:
             self._leave(sequence)
             self._slots.release(sequence)
-        self._is_full = False
 
     def expel(self, sequence: Sequence) -> Truncate:
         """Take out a running sequence, of which nothing is to be kept."""
         self._leave(sequence)
-        self._is_full = False
         return self._slots.preempt(sequence)
 
     @property
@@ -131,6 +130,7 @@ class Scheduler:
         self._charge(sequence)
         self._running.remove(sequence)
         self._waiting.end(sequence.owner)
+        self._is_full = False
 
     def _charge(self, sequence: Sequence) -> None:
         """Its owner, for the tokens that have become known since: a prompt at once, so that the next slot that is given

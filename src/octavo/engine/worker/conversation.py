@@ -18,6 +18,7 @@ from octavo.engine.worker.frames import (
     Call,
     CallFailed,
     Cancel,
+    Cancelled,
     Chunks,
     Done,
     DropImage,
@@ -30,6 +31,7 @@ from octavo.engine.worker.frames import (
     LoadAdapter,
     Ready,
     Result,
+    Running,
     Shutdown,
     Submit,
     ToChild,
@@ -72,6 +74,7 @@ class Conversation:
         self._images: dict[str, _HeldImage] = {}
         self._background: set[asyncio.Task[None]] = set()
         self._outbox: list[tuple[str, TokenChunk]] = []
+        self._running: frozenset[str] = frozenset()  # as the parent was told
         self._start(self._listen())
         self._start(self._say_alive())
 
@@ -106,7 +109,7 @@ class Conversation:
             case Submit(request):
                 task = self._requests[request.id] = asyncio.create_task(self._generate(engine, request))
                 # Not at the end of the task: one that is cancelled before it begins never gets there.
-                task.add_done_callback(lambda _: self._requests.pop(request.id))
+                task.add_done_callback(lambda ended: self._end_request(engine, request.id, ended))
             case Cancel(request_id):
                 if request_id in self._requests:
                     self._requests[request_id].cancel()
@@ -119,6 +122,12 @@ class Conversation:
                 self._images[digest].tasks.append(self._start(self._answer(engine, message)))
             case Encode() | LoadAdapter() | UnloadAdapter():
                 self._start(self._answer(engine, message))
+
+    def _end_request(self, engine: HostedEngine, request_id: str, task: asyncio.Task[None]) -> None:
+        del self._requests[request_id]
+        if task.cancelled() and not self._writer.is_closing():
+            self._tell_running(engine)  # it may have got a slot since, and be in a step
+            self.send(Cancelled(request_id))
 
     def _start(self, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(coroutine)
@@ -136,7 +145,7 @@ class Conversation:
         try:
             async with aclosing(engine.generate(request)) as chunks:
                 async for chunk in chunks:
-                    self._post(request.id, chunk)
+                    self._post(engine, request.id, chunk)
         except OctavoError as error:
             self._fail(request, error.message, is_refusal=isinstance(error, UnsupportedGrammar))
         except Exception:  # a fault of ours, and yet nobody may wait for ever
@@ -147,9 +156,9 @@ class Conversation:
         self._flush()  # what came before the fault is sent before it
         self.send(Failed(request.id, message, is_refusal))
 
-    def _post(self, request_id: str, chunk: TokenChunk) -> None:
+    def _post(self, engine: HostedEngine, request_id: str, chunk: TokenChunk) -> None:
         if not self._outbox:
-            asyncio.get_running_loop().call_soon(self._flush)
+            asyncio.get_running_loop().call_soon(self._flush_all, engine)
         self._outbox.append((request_id, chunk))
 
     def _flush(self) -> None:
@@ -157,11 +166,23 @@ class Conversation:
             self.send(Chunks(self._outbox))
             self._outbox = []
 
+    def _flush_all(self, engine: HostedEngine) -> None:
+        self._flush()
+        self._tell_running(engine)
+
+    def _tell_running(self, engine: HostedEngine) -> None:
+        if (running := engine.running) != self._running:
+            self.send(Running(running))
+            self._running = running
+
     async def _answer(self, engine: HostedEngine, message: Call) -> None:
         try:
             self.send(await self._result(engine, message))
         except OctavoError as error:
             self.send(CallFailed(message.call, error.code, error.message, error.param))
+        except asyncio.CancelledError:
+            self.send(CallFailed(message.call, EngineError.code, "The call was given up."))
+            raise
         except Exception:
             log.exception("a call failed")
             self.send(CallFailed(message.call, EngineError.code, "The engine failed on this call; its log says why."))
@@ -187,6 +208,7 @@ class Conversation:
             if now != last:
                 self.send(now)
                 last = now
+            self._tell_running(engine)
             await asyncio.sleep(ACTIVITY_INTERVAL)
 
     async def _say_alive(self) -> None:

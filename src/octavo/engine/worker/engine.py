@@ -6,6 +6,8 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
+from math import inf
+from time import monotonic
 from typing import Any
 
 from octavo.core.adapters import Adapter
@@ -81,6 +83,7 @@ class WorkerEngine:
         self._restored: tuple[Adapter, ...] = ()  # by the child while it loads
         self._images = HeldImages(self._send_if_ready)
         self._backoff = Backoff()
+        self._ready_at = inf
 
     async def start(self) -> None:
         """Start the child; returns at once."""
@@ -145,25 +148,25 @@ class WorkerEngine:
             await self._call(frames.UnloadAdapter(self._calls.next_number(), key))
 
     async def generate(self, request: GenerationRequest) -> AsyncGenerator[TokenChunk, None]:
-        async with self._quarantine.computing(request.id, request):
+        async with self._quarantine.giving(request.id, request):
             child = self._ready_child()
             child.send(frames.Submit(request))
-            mailbox = self._mailboxes[request.id] = Mailbox()
-            is_over = False
-            try:
-                while not is_over:
-                    if mailbox.is_empty:
-                        await mailbox.arrival()
-                    chunk = mailbox.take()
-                    is_over = chunk.finish_reason is not None
-                    yield chunk
-            except OctavoError:
-                is_over = True
-                raise
-            finally:
-                del self._mailboxes[request.id]
-                if not is_over:
-                    child.send(frames.Cancel(request.id))
+        mailbox = self._mailboxes[request.id] = Mailbox()
+        is_over = False
+        try:
+            while not is_over:
+                if mailbox.is_empty:
+                    await mailbox.arrival()
+                chunk = mailbox.take()
+                is_over = chunk.finish_reason is not None
+                yield chunk
+        except OctavoError:
+            is_over = True
+            raise
+        finally:
+            del self._mailboxes[request.id]
+            if not is_over:
+                child.send(frames.Cancel(request.id))
 
     async def close(self) -> None:
         self._set_state(EngineState.CLOSED, "The engine is stopped.")
@@ -180,8 +183,9 @@ class WorkerEngine:
     async def _work(self, work: Work, frame: Callable[[int], frames.Call]) -> Any:
         """As `_call`, with what a child might die of."""
         number = self._calls.next_number()
-        async with self._quarantine.computing(number, work):
-            return await self._call(frame(number))
+        async with self._quarantine.giving(number, work):
+            self._ready_child().send(frame(number))
+        return await self._calls.answer(number)
 
     async def _call(self, frame: frames.Call) -> Any:
         """What the child answers to the frame."""
@@ -211,7 +215,7 @@ class WorkerEngine:
 
     async def _run_child(self) -> Ending:
         """From its start to its end."""
-        self._restored = tuple(self._adapters.values())
+        self._restored, self._ready_at = tuple(self._adapters.values()), inf
         try:
             child = self._child = await ChildProcess.spawn(self._spec, self._restored)
         except OSError as error:
@@ -256,7 +260,10 @@ class WorkerEngine:
         """Answer those whose child is gone at once, also where the system takes its time to end its process."""
         if self._health.state is EngineState.READY:
             self._set_state(EngineState.RESTARTING, "Its process is gone.")
-        self._quarantine.blame(hung_step=ending is not None and ending.reason == HUNG_STEP)
+        self._quarantine.blame(
+            hung_step=ending is not None and ending.reason == HUNG_STEP,
+            num_slots=self._info.num_slots if self._info is not None else 0,
+        )
         self._end_all(EngineDied, "The engine stopped while it worked on this request; it is being restarted.")
 
     async def _recover(self, ending: Ending) -> None:
@@ -269,7 +276,7 @@ class WorkerEngine:
             log.warning("it died while loading: going on with the fall-back %s", self._fallback)
             self._spec, self._fallback = self._fallback, None
         else:
-            await asyncio.sleep(self._backoff.next_delay())
+            await asyncio.sleep(self._backoff.next_delay(lived=monotonic() - self._ready_at))
 
     def _count_death(self, ending: Ending) -> None:
         deaths = self._health.deaths
@@ -286,13 +293,17 @@ class WorkerEngine:
                 for request_id, chunk in chunks:
                     if (mailbox := self._mailboxes.get(request_id)) is not None:
                         mailbox.put(chunk)
+                    self._quarantine.advance(request_id, len(chunk.tokens))
                     if chunk.finish_reason is not None:
                         self._quarantine.finish(request_id)
-                        self._backoff.reset()
             case frames.Failed(request_id, text, is_refusal):
                 self._quarantine.finish(request_id)
                 if request_id in self._mailboxes:
                     self._mailboxes[request_id].fail(UnsupportedGrammar(text) if is_refusal else EngineError(text))
+            case frames.Cancelled(request_id):
+                self._quarantine.leave(request_id)
+            case frames.Running(ids):
+                self._quarantine.observe_running(ids)
             case frames.Encoded(call, tokens):
                 self._quarantine.finish(call)
                 self._calls.settle(call, tokens)
@@ -321,7 +332,7 @@ class WorkerEngine:
                 pass  # the child's last words, see _converse
 
     def _become_ready(self, info: EngineInfo, vocabulary: Vocabulary) -> None:
-        self._info, self._vocabulary = info, vocabulary
+        self._info, self._vocabulary, self._ready_at = info, vocabulary, monotonic()
         self._set_state(EngineState.READY, "")
         self._images.send_all()
         for adapter in self._restored:

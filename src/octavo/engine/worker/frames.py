@@ -105,6 +105,12 @@ class Failed(msgspec.Struct, tag="failed"):
     is_refusal: bool = False
 
 
+class Cancelled(msgspec.Struct, tag="cancelled"):
+    """The request is given up, but for the step that it may be part of: `Running` says when that is over."""
+
+    request_id: str
+
+
 class Encoded(msgspec.Struct, tag="encoded"):
     call: int
     tokens: tuple[int, ...]
@@ -139,6 +145,12 @@ class Activity(msgspec.Struct, tag="activity"):
     cache: CacheUse = CacheUse()
 
 
+class Running(msgspec.Struct, tag="running"):
+    """The requests that have slots; sent when they are others than the last time."""
+
+    ids: frozenset[str]
+
+
 class Alive(msgspec.Struct, tag="alive"):
     """Sent every second, also while it loads. step: as in EngineHealth."""
 
@@ -148,7 +160,7 @@ class Alive(msgspec.Struct, tag="alive"):
 Call = Encode | EncodeImage | LoadAdapter | UnloadAdapter
 ToChild = Load | Submit | Cancel | HoldImage | DropImage | Call | Shutdown
 Result = Encoded | ImageEncoded | Done | CallFailed
-ToParent = Progress | Ready | LoadFailed | Chunks | Failed | Result | Activity | Alive
+ToParent = Progress | Ready | LoadFailed | Chunks | Failed | Cancelled | Result | Activity | Running | Alive
 
 _encoder = msgspec.msgpack.Encoder()
 _decode_to_child = msgspec.msgpack.Decoder(ToChild).decode

@@ -2,12 +2,17 @@
 
 import asyncio
 
+import msgspec
+
 from octavo.core.output import TokenChunk
 from octavo.errors import OctavoError
 
 BLOCK = 64
-"""Chunks that are kept as one: a client may read nothing for half a minute, and a chunk of one token takes many times
-the memory of a token among others."""
+"""Chunks that are kept as one, packed: a client may read nothing for half a minute, and log-probabilities as objects
+take many times the memory of their numbers."""
+
+_pack = msgspec.msgpack.Encoder().encode
+_unpack = msgspec.msgpack.Decoder(TokenChunk).decode
 
 
 class Mailbox:
@@ -15,7 +20,7 @@ class Mailbox:
     slow client or on a busy machine, catches up at once."""
 
     def __init__(self) -> None:
-        self._blocks: list[TokenChunk] = []
+        self._blocks: list[bytes] = []
         self._chunks: list[TokenChunk] = []  # behind the blocks
         self._error: OctavoError | None = None
         self._arrival: asyncio.Future[None] | None = None  # while the reader waits
@@ -23,7 +28,7 @@ class Mailbox:
     def put(self, chunk: TokenChunk) -> None:
         self._chunks.append(chunk)
         if len(self._chunks) == BLOCK:
-            self._blocks.append(TokenChunk.joined(self._chunks))
+            self._blocks.append(_pack(TokenChunk.joined(self._chunks)))
             self._chunks = []
         self._wake()
 
@@ -43,7 +48,7 @@ class Mailbox:
 
     def take(self) -> TokenChunk:
         """All that has come since the last time, where that is something. Raises the error that came behind it."""
-        chunks = [*self._blocks, *self._chunks]
+        chunks = [*map(_unpack, self._blocks), *self._chunks]
         if not chunks:
             assert self._error is not None
             raise self._error

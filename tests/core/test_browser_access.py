@@ -4,14 +4,14 @@ import re
 
 import pytest
 
-from octavo.service import AllowedHosts, AllowedOrigins, called_host, normal_origin
+from octavo.core.browser_access import AllowedHosts, AllowedOrigins, called_host, normal_origin
 
 
 @pytest.mark.parametrize(
     ("header", "is_fine"),
     [
         *((name, True) for name in ("127.0.0.1", "127.0.0.1:8080", "10.1.2.3", "[::1]", "[fe80::1]:8080")),
-        *((name, True) for name in ("localhost", "LOCALHOST:80", "localhost.", "a.b.localhost:1")),
+        *((name, True) for name in ("localhost", "LOCALHOST:80", "localhost.", "localhost:", "a.b.localhost:1")),
         *((name, True) for name in ("octavo.example", "Octavo.Example:8080", "octavo.example.")),
         *((name, False) for name in ("evil.example", "localhost.evil.example", "octavo.example.evil.example")),
         *((name, False) for name in ("notlocalhost", "sub.octavo.example", "127.0.0.1.evil.example")),
@@ -52,11 +52,14 @@ def test_a_listed_name_that_is_none_is_named(entry: str) -> None:
         ("https://a.example:8443", False),
         ("https://b.a.example", False),
         ("https://a.example.evil.example", False),
-        ("https://a.example/", True),
+        ("https://a.example/", False),
+        ("https://a.example#x", False),
+        ("https://a.example?", False),
         ("https://a.example/page", False),
         ("http://localhost:3000", True),
         ("http://localhost:3001", False),
         ("app://page", True),
+        ("App://page", True),
         ("app://other", False),
         ("null", False),
         ("", False),
@@ -64,18 +67,20 @@ def test_a_listed_name_that_is_none_is_named(entry: str) -> None:
     ],
 )
 def test_only_listed_origins_may_ask(origin: str, is_fine: bool) -> None:
-    listed = AllowedOrigins(["https://a.example/", "http://LOCALHOST:3000", "app://page", "https://bücher.example"])
+    listed = AllowedOrigins(["https://a.example", "http://LOCALHOST:3000", "App://page", "https://bücher.example"])
 
     assert listed.allow(origin) == is_fine
     assert not AllowedOrigins().allow(origin)
     assert AllowedOrigins(["*"]).allow(origin)
 
 
-@pytest.mark.parametrize("entry", ["null", "a.example", "https://a.example/x", "https://", "https://u@a.example", ""])
+@pytest.mark.parametrize(
+    "entry", ["null", "a.example", "https://a.example/x", "https://", "https://u@a.example", "", "https://a.example/"]
+)
 def test_a_listed_origin_that_is_none_is_named(entry: str) -> None:
     with pytest.raises(ValueError, match=f"^{re.escape(repr(entry))} "):
         AllowedOrigins([entry])
 
 
 def test_an_origin_is_written_as_browsers_do() -> None:
-    assert normal_origin("HTTP://[0:0::1]:80/") == "http://[::1]"
+    assert normal_origin("HTTP://[0:0::1]:80") == "http://[::1]"

@@ -3,28 +3,28 @@
 import re
 from collections.abc import Iterable
 
-from octavo.service.http_url import HttpUrl
-from octavo.service.image_hosts import host_and_port, is_address, normal_host
+from octavo.core.hosts import DEFAULT_PORTS, host_and_port, is_address, normal_host
+from octavo.core.http_url import HttpUrl
 
 ANY = "*"
-_OTHER_ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/?#@]+")
-"""Of pages that came with a program or an extension rather than from a server."""
+_ORIGIN = re.compile(r"(?P<scheme>[a-zA-Z][a-zA-Z0-9+.-]*)://(?P<authority>[^\s/?#@\\]+)")
+"""Scheme and authority, and nothing behind. Not `null`: any page can come to have that."""
 
 
 def called_host(text: str) -> str:
-    """The normal host of a Host header. Raises ValueError."""
-    return normal_host(host_and_port(text)[0])
+    """The normal host of a Host header, whose port may be empty. Raises ValueError."""
+    return normal_host(host_and_port(f"{text}80" if text.endswith(":") else text)[0])
 
 
 def normal_origin(text: str) -> str:
     """An origin as browsers write it, such as https://example.com or http://[::1]:3000. Raises ValueError."""
-    if not text.lower().startswith(("http://", "https://")):
-        if _OTHER_ORIGIN.fullmatch(text) is None:
-            raise ValueError("is not an origin such as https://example.com")
-        return text
+    match = _ORIGIN.fullmatch(text)
+    if match is None:
+        raise ValueError("is not an origin such as https://example.com")
+    scheme = match["scheme"].lower()
+    if scheme not in DEFAULT_PORTS:  # the page came with a program or an extension rather than from a server
+        return f"{scheme}://{match['authority']}"
     url = HttpUrl.parse(text)
-    if url.target != "/":
-        raise ValueError("has more than an origin")
     return f"{url.scheme}://{url.authority}"
 
 

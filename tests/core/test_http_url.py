@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from octavo.service.http_url import MAX_URL, HttpUrl
+from octavo.core.http_url import MAX_URL, HttpUrl
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from string import punctuation
 from urllib.parse import quote
 
-from octavo.service.image_hosts import DEFAULT_PORTS, host_and_port, normal_host
+from octavo.core.hosts import DEFAULT_PORTS, host_and_port, normal_host
 
 MAX_URL = 8 * 2**10
 

@@ -1,7 +1,7 @@
 """Whose key it is."""
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 from hashlib import scrypt
 from hmac import compare_digest
@@ -11,8 +11,8 @@ from octavo.core.api_key import MAX_LENGTH, ApiKey, digest_of, is_key
 from octavo.core.caller import ANYONE, Caller, KeyLimits
 from octavo.errors import Unauthenticated
 
-StoredKeys = Callable[[], Sequence[ApiKey]]
-"""The keys as they are now: more may be there later, and revoked ones no more."""
+StoredKeys = Callable[[], Awaitable[Mapping[bytes, ApiKey]]]
+"""The keys as they are now, by digest: more may be there later, and revoked ones no more."""
 
 
 class Keyring(Protocol):
@@ -20,7 +20,7 @@ class Keyring(Protocol):
 
     is_open: bool
 
-    def caller(self, key: str) -> Caller:
+    async def caller(self, key: str) -> Caller:
         """Who presents this key; empty is none. Raises Unauthenticated."""
         ...
 
@@ -34,12 +34,12 @@ class OpenKeyring:
         """limits: of all that ask, together."""
         self._anyone = replace(ANYONE, limits=limits)
 
-    def caller(self, key: str) -> Caller:
+    async def caller(self, key: str) -> Caller:
         return self._anyone
 
 
-def no_stored_keys() -> Sequence[ApiKey]:
-    return ()
+async def no_stored_keys() -> Mapping[bytes, ApiKey]:
+    return {}
 
 
 class ClosedKeyring:
@@ -51,28 +51,25 @@ class ClosedKeyring:
         self, own: Iterable[str], stored: StoredKeys = no_stored_keys, *, default_limits: KeyLimits = ANYONE.limits
     ) -> None:
         """default_limits: where a key has none of its own. Raises ValueError, which names no key."""
-        self._own = tuple(map(_own_key, own))
+        self._own = {key.digest: key for key in map(_own_key, own)}
         self._stored = stored
         self._default_limits = default_limits
 
-    def caller(self, key: str) -> Caller:
+    async def caller(self, key: str) -> Caller:
         if not key:
             raise Unauthenticated("A key is needed: send it in one header, as `Authorization: Bearer KEY`.")
-        found = self._find(key) if is_key(key) else None
+        found = await self._find(key) if is_key(key) else None
         if found is None or found.expires <= time.time():
             raise Unauthenticated("This key is not known, or no longer.")
         return replace(found.caller, limits=_completed(found.caller.limits, self._default_limits))
 
-    def _find(self, key: str) -> ApiKey | None:
-        # The time this takes tells how many keys there are, and nothing of them: each one is looked at, found or not,
-        # and digests are compared in the same time wherever they differ. Even who could see where would learn of
-        # a digest, from which no way leads to its key.
-        digest = digest_of(key)
-        found = None
-        for known in (*self._stored(), *self._own):
-            if compare_digest(known.digest, digest):
-                found = known
-        return found
+    async def _find(self, key: str) -> ApiKey | None:
+        """The operator's own before a stored one."""
+        # Looking for a digest takes a time that tells something of known digests at most, and from a digest no way
+        # leads to its key.
+        digest, stored = digest_of(key), await self._stored()
+        found = self._own.get(digest) or stored.get(digest)
+        return found if found is not None and compare_digest(found.digest, digest) else None
 
 
 def _own_key(key: str) -> ApiKey:
@@ -82,8 +79,11 @@ def _own_key(key: str) -> ApiKey:
 
 
 def _public_id(key: str) -> str:
-    """The same at every start. Logs show it, and an operator's key may be a word: so trying words with it is slow."""
-    return f"key-{scrypt(key.encode('ascii'), salt=b'octavo key id', n=2**14, r=8, p=1, dklen=6).hex()}"
+    """The same at every start, and none that a stored key can have: those have no colon.
+
+    Logs show it, and an operator's key may be a word: so trying words with it is slow.
+    """
+    return f"own:{scrypt(key.encode('ascii'), salt=b'octavo key id', n=2**14, r=8, p=1, dklen=6).hex()}"
 
 
 def _completed(limits: KeyLimits, defaults: KeyLimits) -> KeyLimits:
