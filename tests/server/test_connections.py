@@ -205,6 +205,7 @@ def test_a_flood_of_requests_ends_its_connection_after_the_first_answer() -> Non
         [protocol] = server.http.server_state.connections
         assert isinstance(protocol, BoundedProtocol)
         eventually(lambda: not protocol.cycle.keep_alive)
+        assert protocol.transport.is_receiving  # so that a reset does not take the answer
         server.app.released.set()
 
         assert statuses(read_all(connection)) == [200]
@@ -271,19 +272,6 @@ def test_connections_that_ask_nothing_or_read_nothing_do_not_hold_up_the_end(at_
 
         eventually(lambda: server.num_connections == 0)
         assert silent.recv(1) == b"" or at_once
-
-
-def test_a_client_that_sends_on_while_it_reads_its_last_answer_gets_all_of_it() -> None:
-    with served(max_headers=4096) as server, server.connect(receive_buffer=65536) as connection:
-        connection.sendall(b"GET /large HTTP/1.1\r\nhost: x\r\n\r\n")
-        eventually(lambda: server.is_held_up)
-        connection.sendall(post_head(b"content-length: 8000000") + bytes(64 * 2**10))
-
-        received = 0
-        while data := connection.recv(2**18):
-            received += len(data)
-            connection.sendall(b"x")
-    assert received > 32 * 2**20
 
 
 def test_spare_connections_make_room_for_a_probe_and_are_told_why() -> None:

@@ -230,7 +230,7 @@ def test_a_client_process_that_is_killed_frees_all_it_asked_for(tmp_path: Path) 
             process.stdin.write(request(ENDLESS))
             process.stdin.close()
             assert process.stdout.readline() == b"all\n"
-            assert num_running(client) == 16
+            eventually(lambda: num_running(client) == 16)
             process.send_signal(signal.SIGKILL)
 
             eventually(lambda: num_running(client) == 0)
