@@ -7,7 +7,7 @@ from octavo.engine.worker.backoff import FIRST_DELAY, LONG_LIFE, LONGEST_DELAY, 
 
 def test_the_delay_doubles_up_to_a_bound() -> None:
     backoff = Backoff()
-    delays = [backoff.next_delay(lived=LONG_LIFE / 2) for _ in range(20)]
+    delays = [backoff.next_delay(lived=LONG_LIFE * FIRST_DELAY / 4) for _ in range(20)]
     assert delays[:3] == [FIRST_DELAY, 2 * FIRST_DELAY, 4 * FIRST_DELAY]
     assert delays == sorted(delays)
     assert delays[-1] == LONGEST_DELAY
@@ -20,8 +20,15 @@ def test_a_process_that_dies_at_once_each_time_is_started_a_few_times_a_minute()
     assert sum(240 <= death < 300 for death in deaths) <= 2
 
 
-def test_a_long_life_starts_it_over() -> None:
+def test_a_life_that_was_long_beside_the_delay_before_it_starts_it_over() -> None:
     backoff = Backoff()
-    for _ in range(5):
-        backoff.next_delay(lived=0)
-    assert [backoff.next_delay(lived=lived) for lived in (LONG_LIFE, 0)] == [FIRST_DELAY, 2 * FIRST_DELAY]
+    *_, delay = [backoff.next_delay(lived=0) for _ in range(5)]
+    assert backoff.next_delay(lived=LONG_LIFE * delay) == FIRST_DELAY
+    assert backoff.next_delay(lived=LONG_LIFE * FIRST_DELAY * 0.9) == 2 * FIRST_DELAY
+
+
+def test_whatever_keeps_killing_it_has_it_wait_or_live() -> None:
+    """A death every second, as by a request that is sent again and again, is soon one every half a minute."""
+    backoff = Backoff()
+    delays = [backoff.next_delay(lived=1.0) for _ in range(12)]
+    assert delays[-1] == LONGEST_DELAY
