@@ -14,7 +14,7 @@ from probes.probe import Group
 from probes.rig import run_probe
 from probes.row import Row, head, line
 
-REPEATS = 3
+REPEATS = 2
 CONTROL_SCALE = 0.05
 """A guard that is missing shows at once."""
 EXAMPLES = 250

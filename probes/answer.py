@@ -63,13 +63,11 @@ async def exchange(place: Place, data: bytes | AsyncIterable[bytes], seconds: fl
 
 
 async def converse(place: Place, data: bytes, seconds: float = SECONDS) -> bytes:
-    """Send, close that direction, and read all that comes back until the server closes. Raises TimeoutError."""
+    """Send, and read all that comes back until the server closes. Raises TimeoutError."""
     async with asyncio.timeout(seconds):
         reader, writer = await place.connect()
         try:
             await _send(writer, data)
-            with suppress(OSError):
-                writer.write_eof()
             return await _read_all(reader)
         finally:
             writer.transport.abort()

@@ -7,9 +7,8 @@ import sqlite3
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Iterable
 from contextlib import suppress
-from itertools import product
+from itertools import cycle, islice, product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -33,7 +32,7 @@ NUM_STREAMS, NUM_WHOLE = 6, 2
 RECOVERY_SECONDS = 120.0
 STEP_SECONDS = 2
 DRAIN_SECONDS = 1
-STOP_SECONDS = 5.0
+BEGIN_SECONDS = 20.0
 NUM_DRAINED = 10
 
 
@@ -45,7 +44,7 @@ def body_of(prompt: str, delay: float, **fields: Any) -> dict[str, Any]:
 def engine_kills(bench: Bench) -> Counts:
     """KILL, SEGV and STOP, while it is idle, before the first token and in mid-answer (F5)."""
     counts, recoveries = Counts(), list[float]()
-    plans = [plan for _, plan in zip(range(bench.sized(100)), _forever(product(PHASES, SIGNALS)), strict=False)]
+    plans = list(islice(cycle(product(PHASES, SIGNALS)), bench.sized(100)))
     with bench.serving("--step-timeout", str(STEP_SECONDS)) as server:
         for number, (phase, kind) in enumerate(plans):
             recoveries.append(asyncio.run(_kill(bench, server, counts, number, phase, kind)))
@@ -56,12 +55,6 @@ def engine_kills(bench: Bench) -> Counts:
         "recovery, worst s": max(recoveries),
     }
     return counts
-
-
-def _forever(plans: Iterable[Any]) -> Iterable[Any]:
-    kept = list(plans)
-    while True:
-        yield from kept
 
 
 async def _kill(bench: Bench, server: Server, counts: Counts, number: int, phase: str, kind: signal.Signals) -> float:
@@ -225,8 +218,9 @@ async def _drained(bench: Bench, server: Server, number: int) -> tuple[list[Talk
         for turn, length in enumerate(lengths):
             body = body_of(f"{number} {turn}", 0.02, max_tokens=length, stream=turn != 9, log_prompt=True)
             talks.append(asyncio.create_task(talk(client, body, has_begun.release)))
-        for _ in range(NUM_DRAINED - 1):
-            await has_begun.acquire()
+        async with asyncio.timeout(BEGIN_SECONDS):
+            for _ in range(NUM_DRAINED - 1):
+                await has_begun.acquire()
         start = time.monotonic()
         server.send(signal.SIGTERM)
         await asyncio.sleep(0.05)
