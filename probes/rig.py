@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import httpx
 import msgspec
-import psutil  # type: ignore[import-untyped]  # psutil has no types of its own
+import psutil
 
 from probes.bench import Bench
 from probes.companion import Companion, accompanied

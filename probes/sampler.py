@@ -8,7 +8,7 @@ import sys
 from contextlib import suppress
 
 import msgspec
-import psutil  # type: ignore[import-untyped]  # psutil has no types of its own
+import psutil
 
 from probes.companion import accompany
 

@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import httpx
-import psutil  # type: ignore[import-untyped]  # psutil has no types of its own
+import psutil
 
 from probes.answer import Answer
 from probes.bench import Bench

@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-import psutil  # type: ignore[import-untyped]  # psutil has no types of its own
+import psutil
 
 from probes.answer import Answer
 from probes.bench import Bench

@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import httpx
-import psutil  # type: ignore[import-untyped]  # psutil has no types of its own
+import psutil
 
 from probes.answer import SECONDS
 from probes.bench import Bench
