@@ -149,13 +149,18 @@ def smuggled(place: Place) -> Iterable[tuple[str, bytes]]:
 async def smuggling(target: Target) -> Counts:
     """Refused with 400 and closed: never answered as two requests."""
     counts, num_twice = Counts(), 0
-    for _ in range(target.sized(3)):
-        for name, data in smuggled(target.place):
-            received = await converse(target.place, data)
-            counts.judge(name, first_answer(received), (400, 501, 505))
-            is_twice = len(STATUS_LINE.findall(received)) > 1
-            num_twice += is_twice
-            counts.count(f"{name} is one request", not is_twice, f"{received[:300]!r}")
+    requests = [each for _ in range(target.sized(3)) for each in smuggled(target.place)]
+
+    async def send(turn: int) -> None:
+        nonlocal num_twice
+        name, data = requests[turn]
+        received = await converse(target.place, data)
+        counts.judge(name, first_answer(received), (400, 501, 505))
+        is_twice = len(STATUS_LINE.findall(received)) > 1
+        num_twice += is_twice
+        counts.count(f"{name} is one request", not is_twice, f"{received[:300]!r}")
+
+    await all_of(len(requests), send, at_a_time=AT_A_TIME)
     counts.figures["answered as two requests"] = num_twice
     return counts
 

@@ -1,5 +1,6 @@
 """One client's request, ready for the engine."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 
@@ -14,7 +15,8 @@ from octavo.service.progress import JobProgress
 class GenerationJob:
     """All candidates of one request.
 
-    choices: best_of for each prompt, ordered by index (prompt_index * best_of + sample_index).
+    choices: best_of for each prompt, ordered by index (prompt_index * best_of + sample_index); may be made as they are
+        asked for.
     num_prompt_tokens: of all prompts; a prompt shared by several samples counts once.
     n: how many of a prompt's best_of candidates are given back. Where they are fewer, every choice's request asks for
         the log-probabilities of its output.
@@ -24,7 +26,7 @@ class GenerationJob:
 
     id: str
     model: ServedModel
-    choices: tuple[Choice, ...]
+    choices: Sequence[Choice]
     num_prompt_tokens: int
     n: int
     best_of: int

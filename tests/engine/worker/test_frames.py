@@ -44,8 +44,10 @@ TO_PARENT: list[ToParent] = [
     frames.Ready(EngineInfo(10, 2, None, "fp_1", has_vision=True), VOCABULARY),
     frames.Ready(EngineInfo(10, 2, None, "fp_1"), VOCABULARY, ("key", "other")),
     frames.LoadFailed("why"),
-    frames.Chunks([("a", TokenChunk((1, 2), num_cached=3, queue_seconds=0.25))]),
-    frames.Chunks([("a", TokenChunk((1, 2))), ("b", TokenChunk((), FinishReason.LENGTH))]),
+    frames.Chunks([frames.Posted.of("a", TokenChunk((1, 2), num_cached=3, queue_seconds=0.25))]),
+    frames.Chunks(
+        [frames.Posted.of("a", TokenChunk((1, 2))), frames.Posted.of("b", TokenChunk((), FinishReason.LENGTH))]
+    ),
     frames.Failed("a", "why"),
     frames.Encoded(7, (1, 2)),
     frames.ImageEncoded(8, ImageTokens((1, -5, -6, -7, -8), SPANS)),

@@ -47,12 +47,12 @@ def _message(wire: ChatMessage, num_unnamed: int, images: Images) -> Message:
 def _texts(wire: ChatMessage) -> Sequence[str]:
     if isinstance(wire.content, str):
         return (wire.content,)
-    return [part.text for part in wire.content or () if isinstance(part, TextPart)]
+    return [part.text for part in wire.parts if isinstance(part, TextPart)]
 
 
 def _placed(wire: ChatMessage, images: Images) -> Iterator[PlacedImage]:
     place = 0
-    for part in wire.content or ():
+    for part in wire.parts:
         if isinstance(part, TextPart):
             place += len(part.text)
         elif isinstance(part, ImagePart):

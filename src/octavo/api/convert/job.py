@@ -1,8 +1,9 @@
 """The choices of a request, each with its prompt and its seed."""
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import overload
 
 from octavo.api.sampling import sampling_params, stop_tokens
 from octavo.api.schemas.generation import GenerationFields
@@ -46,8 +47,8 @@ def planned_job(id: str, wire: GenerationFields, model: ServedModel, plan: Plan)
         stop, ending = (), frozenset()
     seed = secrets.randbits(64) if wire.seed is None else wire.seed
 
-    def choice(prompt_index: int, sample_index: int) -> Choice:
-        index = prompt_index * plan.best_of + sample_index
+    def choice(index: int) -> Choice:
+        prompt_index, sample_index = divmod(index, plan.best_of)
         prompt = plan.prompts[prompt_index]
         max_tokens = min(plan.max_tokens, model.info.context_length - len(prompt))
         request = GenerationRequest(
@@ -71,10 +72,30 @@ def planned_job(id: str, wire: GenerationFields, model: ServedModel, plan: Plan)
     return GenerationJob(
         id,
         model,
-        choices=tuple(choice(prompt, sample) for prompt in range(len(plan.prompts)) for sample in range(plan.best_of)),
+        choices=_Made(choice, range(len(plan.prompts) * plan.best_of)),
         num_prompt_tokens=sum(map(len, plan.prompts)),
         n=wire.n or 1,
         best_of=plan.best_of,
         caller=plan.caller,
         user=wire.user,
     )
+
+
+class _Made(Sequence[Choice]):
+    """Choices that are made when they are asked for: all of 256 prompts with 128 samples each take a third of a second,
+    in which nobody else would be served."""
+
+    def __init__(self, make: Callable[[int], Choice], indices: Sequence[int]) -> None:
+        self._make = make
+        self._indices = indices
+
+    def __len__(self) -> int:
+        return len(self._indices)
+
+    @overload
+    def __getitem__(self, place: int) -> Choice: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Choice]: ...
+    def __getitem__(self, place: int | slice) -> Choice | Sequence[Choice]:
+        found = self._indices[place]
+        return self._make(found) if isinstance(found, int) else _Made(self._make, found)

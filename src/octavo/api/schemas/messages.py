@@ -81,9 +81,13 @@ class ChatMessage(WireRequest):
         return value
 
     @property
+    def parts(self) -> Sequence[TextPart | ImagePart]:
+        """Of content that is no string."""
+        return self.content if isinstance(self.content, list) else ()
+
+    @property
     def image_urls(self) -> Sequence[ImageUrl]:
-        parts = self.content if isinstance(self.content, list) else ()
-        return [part.image_url for part in parts if isinstance(part, ImagePart)]
+        return [part.image_url for part in self.parts if isinstance(part, ImagePart)]
 
     @property
     def given_reasoning(self) -> str | None:

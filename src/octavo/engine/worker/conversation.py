@@ -29,6 +29,7 @@ from octavo.engine.worker.frames import (
     HoldImage,
     ImageEncoded,
     LoadAdapter,
+    Posted,
     Ready,
     Result,
     Running,
@@ -73,7 +74,7 @@ class Conversation:
         self._requests: dict[str, asyncio.Task[None]] = {}
         self._images: dict[str, _HeldImage] = {}
         self._background: set[asyncio.Task[None]] = set()
-        self._outbox: list[tuple[str, TokenChunk]] = []
+        self._outbox: list[Posted] = []
         self._running: frozenset[str] = frozenset()  # as the parent was told
         self._start(self._listen())
         self._start(self._say_alive())
@@ -159,7 +160,7 @@ class Conversation:
     def _post(self, engine: HostedEngine, request_id: str, chunk: TokenChunk) -> None:
         if not self._outbox:
             asyncio.get_running_loop().call_soon(self._flush_all, engine)
-        self._outbox.append((request_id, chunk))
+        self._outbox.append(Posted.of(request_id, chunk))
 
     def _flush(self) -> None:
         if self._outbox:

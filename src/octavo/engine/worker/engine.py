@@ -155,8 +155,8 @@ class WorkerEngine:
         is_over = False
         try:
             while not is_over:
-                if mailbox.is_empty:
-                    await mailbox.arrival()
+                # It is empty nearly always; a reader that is behind lets others have their turn.
+                await (mailbox.arrival() if mailbox.is_empty else asyncio.sleep(0))
                 chunk = mailbox.take()
                 is_over = chunk.finish_reason is not None
                 yield chunk
@@ -290,12 +290,12 @@ class WorkerEngine:
     def _handle(self, message: frames.ToParent) -> None:
         match message:
             case frames.Chunks(chunks):
-                for request_id, chunk in chunks:
-                    if (mailbox := self._mailboxes.get(request_id)) is not None:
-                        mailbox.put(chunk)
-                    self._quarantine.advance(request_id, len(chunk.tokens))
-                    if chunk.finish_reason is not None:
-                        self._quarantine.finish(request_id)
+                for posted in chunks:
+                    if (mailbox := self._mailboxes.get(posted.request_id)) is not None:
+                        mailbox.put(bytes(posted.chunk))  # a copy: the frame has what came for others, too
+                    self._quarantine.advance(posted.request_id, posted.num_tokens)
+                    if posted.is_last:
+                        self._quarantine.finish(posted.request_id)
             case frames.Failed(request_id, text, is_refusal):
                 self._quarantine.finish(request_id)
                 if request_id in self._mailboxes:

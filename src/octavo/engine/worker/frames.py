@@ -88,10 +88,24 @@ class LoadFailed(msgspec.Struct, tag="load_failed"):
     message: str
 
 
+class Posted(msgspec.Struct, array_like=True, gc=False):
+    """A TokenChunk for one request, packed: who passes it on need not look into it."""
+
+    request_id: str
+    num_tokens: int
+    is_last: bool
+    chunk: msgspec.Raw
+
+    @classmethod
+    def of(cls, request_id: str, chunk: TokenChunk) -> "Posted":
+        packed = msgspec.Raw(_encoder.encode(chunk))
+        return cls(request_id, len(chunk.tokens), chunk.finish_reason is not None, packed)
+
+
 class Chunks(msgspec.Struct, tag="chunks"):
     """All that came out of the engine since the last frame."""
 
-    chunks: list[tuple[str, TokenChunk]]
+    chunks: list[Posted]
 
 
 class Failed(msgspec.Struct, tag="failed"):

@@ -1,35 +1,36 @@
 """What has come for one request and is not read yet."""
 
 import asyncio
+from collections import deque
 
 import msgspec
 
 from octavo.core.output import TokenChunk
 from octavo.errors import OctavoError
 
-BLOCK = 64
-"""Chunks that are kept as one, packed: a client may read nothing for half a minute, and log-probabilities as objects
-take many times the memory of their numbers."""
+MAX_AT_ONCE = 2 * 2**10
+"""Packed bytes that a reader who is behind gets in a turn, or one chunk: several hundred tokens, or some six with 20
+log-probabilities each, whose events take about half a millisecond to make, in which nobody else is served."""
 
-_pack = msgspec.msgpack.Encoder().encode
 _unpack = msgspec.msgpack.Decoder(TokenChunk).decode
 
 
 class Mailbox:
-    """A queue of chunks with one reader. What has come meanwhile is read as one chunk: a reader that is behind, with a
-    slow client or on a busy machine, catches up at once."""
+    """A queue of chunks with one reader.
+
+    What is not read stays packed: a client may read nothing for half a minute, and log-probabilities as objects take
+    many times the memory of their numbers. What has come meanwhile is read as one chunk, up to a size: a reader that is
+    behind, with a slow client or on a busy machine, catches up, and yet does not keep the others waiting.
+    """
 
     def __init__(self) -> None:
-        self._blocks: list[bytes] = []
-        self._chunks: list[TokenChunk] = []  # behind the blocks
+        self._chunks: deque[bytes] = deque()
         self._error: OctavoError | None = None
         self._arrival: asyncio.Future[None] | None = None  # while the reader waits
 
-    def put(self, chunk: TokenChunk) -> None:
+    def put(self, chunk: bytes) -> None:
+        """chunk: a TokenChunk, packed."""
         self._chunks.append(chunk)
-        if len(self._chunks) == BLOCK:
-            self._blocks.append(_pack(TokenChunk.joined(self._chunks)))
-            self._chunks = []
         self._wake()
 
     def fail(self, error: OctavoError) -> None:
@@ -39,7 +40,7 @@ class Mailbox:
 
     @property
     def is_empty(self) -> bool:
-        return not (self._chunks or self._blocks) and self._error is None
+        return not self._chunks and self._error is None
 
     def arrival(self) -> asyncio.Future[None]:
         """For the reader of an empty mailbox: done when something comes."""
@@ -47,13 +48,21 @@ class Mailbox:
         return self._arrival
 
     def take(self) -> TokenChunk:
-        """All that has come since the last time, where that is something. Raises the error that came behind it."""
-        chunks = [*map(_unpack, self._blocks), *self._chunks]
-        if not chunks:
+        """What has come first, where something has. Raises the error that came behind all chunks."""
+        if not self._chunks:
             assert self._error is not None
             raise self._error
-        self._blocks, self._chunks = [], []
-        return chunks[0] if len(chunks) == 1 else TokenChunk.joined(chunks)
+        first = self._chunks.popleft()
+        if not self._chunks:
+            return _unpack(first)
+        return TokenChunk.joined([_unpack(chunk) for chunk in (first, *self._more(MAX_AT_ONCE - len(first)))])
+
+    def _more(self, size: int) -> list[bytes]:
+        """The next chunks, of no more than so many bytes together."""
+        chunks = []
+        while self._chunks and (size := size - len(self._chunks[0])) >= 0:
+            chunks.append(self._chunks.popleft())
+        return chunks
 
     def _wake(self) -> None:
         if self._arrival is not None and not self._arrival.done():
