@@ -4,20 +4,14 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterator
-from itertools import accumulate
 from typing import Any
 
-import numpy as np
 from starlette.requests import Request
 
+from octavo.api.json_structure import at_most, structures
 from octavo.api.shown import shown_name
 from octavo.errors import InvalidRequest
 
-_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
-_STRINGS = re.compile(rb'(?:[^"]*+"[^"\\]*+(?:\\.[^"\\]*+)*+"){1,1000}+', re.DOTALL)
-_PIECE = 2**16
-_NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
-_NOT_ITEMS = bytes(set(range(256)) - set(b"[{:"))
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _ESCAPED_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
@@ -37,53 +31,21 @@ def parse_json(body: bytes, *, max_depth: int, max_items: int) -> JsonObject:
     """
     if not body.strip():
         raise InvalidRequest("The body is empty; it must be a JSON object.")
-    if _is_too_deep(body, max_depth):
-        raise InvalidRequest(f"The body is nested too deeply; at most {max_depth} levels are read.")
-    if _has_too_many_items(body, max_items):
-        raise InvalidRequest(f"The body has too many lists, objects and members; at most {max_items} are read.")
+    _check_structure(body, max_depth, max_items)
     data = _decode(body)
     _check_text(body, data)
     return data
 
 
-def nesting(text: bytes) -> int:
-    """Levels of brackets outside strings, counted without recursion and without building anything."""
-    return max(_levels(text), default=0)
-
-
-def _is_too_deep(body: bytes, max_depth: int) -> bool:
-    may_be = body.count(b"[") + body.count(b"{") > max_depth
-    return may_be and any(level > max_depth for level in _levels(body))
-
-
-def _has_too_many_items(body: bytes, max_items: int) -> bool:
-    most = sum(body.count(mark) for mark in (b"[", b"{", b":"))  # strings may hold any of them
-    return most > max_items and any(count > max_items for count in accumulate(map(len, _marks(body, _NOT_ITEMS))))
-
-
-def _levels(text: bytes) -> Iterator[int]:
-    """The deepest level of each piece of the text."""
-    level = 0
-    for marks in _marks(text, _NOT_BRACKETS):
-        brackets = np.frombuffer(marks, dtype=np.uint8)
-        is_opening = (brackets == ord("[")) | (brackets == ord("{"))
-        levels = level + np.where(is_opening, 1, -1).cumsum()
-        yield int(levels.max(initial=level))
-        level = int(levels[-1]) if len(levels) else level
-
-
-def _marks(text: bytes, unwanted: bytes) -> Iterator[bytes]:
-    """What is outside of strings and not unwanted, piece by piece.
-
-    Many strings that are cut out at a time take far more memory than the text itself; and who finds too much in the
-    first pieces need not look at the rest.
-    """
-    start = 0
-    while piece := _STRINGS.match(text, start):
-        start = piece.end()
-        yield _STRING.sub(b"", piece[0]).translate(None, unwanted)
-    rest = _STRING.sub(b"", text[start:]).translate(None, unwanted)
-    yield from (rest[place : place + _PIECE] for place in range(0, len(rest), _PIECE))
+def _check_structure(body: bytes, max_depth: int, max_items: int) -> None:
+    most = at_most(body)
+    if most.depth <= max_depth and most.num_items <= max_items:
+        return
+    for structure in structures(body):
+        if structure.depth > max_depth:
+            raise InvalidRequest(f"The body is nested too deeply; at most {max_depth} levels are read.")
+        if structure.num_items > max_items:
+            raise InvalidRequest(f"The body has too many lists, objects and members; at most {max_items} are read.")
 
 
 def _decode(body: bytes) -> JsonObject:

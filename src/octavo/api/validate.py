@@ -65,8 +65,7 @@ def _extras(wire: BaseModel, path: tuple[str, ...] = ()) -> Iterator[_Extra]:
     for name, value in (wire.model_extra or {}).items():
         if value is not None:
             yield _Extra(path, name)
-    for name in type(wire).model_fields:
-        value = getattr(wire, name)
+    for name, value in vars(wire).items():  # of those that it does declare
         for part in value if isinstance(value, list) else (value,):
             if isinstance(part, BaseModel):
                 yield from _extras(part, (*path, name))

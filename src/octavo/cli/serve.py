@@ -6,6 +6,7 @@ why this module imports little.
 
 import asyncio
 import logging
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 log = logging.getLogger("octavo.serve")
 
 SIGNAL_EXIT = 128
+SWITCH_INTERVAL = 0.0005
+"""Seconds. Work of some length is done in threads; with Python's 5 ms, each message of a stream would wait so long for
+one of them, several times on its way."""
 
 
 def serve(settings: Settings) -> int:
@@ -41,6 +45,7 @@ def serve(settings: Settings) -> int:
 
         return Server(settings, access, file, engine, listener, content_filter)
 
+    sys.setswitchinterval(SWITCH_INTERVAL)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(_serve(engine, build_server, settings.drain_timeout))
 

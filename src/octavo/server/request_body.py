@@ -13,8 +13,8 @@ from octavo.server.request_head import has_half_line_end
 
 MAX_CHUNK_LINE = 256
 """Bytes of a chunk's size with its extensions, which mean nothing here."""
-MAX_CHUNKS = 1000
-"""Taken in a turn: others have theirs."""
+MAX_CHUNKS = 100
+"""Taken in a turn, which is less than half a millisecond: others have theirs."""
 MAX_TRAILERS = 8 * 2**10
 """Bytes of the headers after a chunked body, which are thrown away: they have passed no check."""
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from octavo.api.body import nesting
+from octavo.api.json_structure import nesting
 from octavo.api.schemas.chat import ChatCompletionRequest
 from octavo.api.schemas.completions import CompletionRequest
 from octavo.api.schemas.generation import GenerationFields

@@ -1,0 +1,62 @@
+"""How deep a JSON text is and how much is in it, from its bytes: without recursion, and before anything is built."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+_PIECE = 2**16
+_NOT_MARKS = bytes(set(range(256)) - set(b'"[]{}:'))
+_STEPS = np.zeros(256, dtype=np.int8)
+_STEPS[list(b"[{")] = 1
+_STEPS[list(b"]}")] = -1
+_MAY_BE_ITEMS = (b"[", b"{", b":")
+
+
+class Structure(NamedTuple):
+    """depth: levels of brackets. num_items: lists, objects and members together."""
+
+    depth: int
+    num_items: int
+
+
+def at_most(text: bytes) -> Structure:
+    """More than either can be, found in some microseconds: strings may hold any of the marks."""
+    num_lists, num_objects, num_members = map(text.count, _MAY_BE_ITEMS)
+    return Structure(num_lists + num_objects, num_lists + num_objects + num_members)
+
+
+def structures(text: bytes) -> Iterator[Structure]:
+    """That of the text up to the end of each of its pieces. Who finds too much need not look at the rest."""
+    level = depth = num_items = 0
+    for marks in _marks(text):
+        steps = _STEPS[marks]
+        levels = level + np.cumsum(steps, dtype=np.int32)
+        depth = max(depth, int(levels.max(initial=0)))
+        level = int(levels[-1]) if len(levels) else level
+        num_items += int(np.count_nonzero(steps >= 0))
+        yield Structure(depth, num_items)
+
+
+def nesting(text: bytes) -> int:
+    """Levels of brackets."""
+    return max((structure.depth for structure in structures(text)), default=0)
+
+
+def _marks(text: bytes) -> Iterator[NDArray[np.uint8]]:
+    """Brackets and colons outside strings, piece by piece: the whole of them as numbers would be much larger than the
+    text."""
+    characters = np.frombuffer(_without_escapes(text).translate(None, _NOT_MARKS), dtype=np.uint8)
+    num_quotes = 0
+    for start in range(0, len(characters), _PIECE):
+        piece = characters[start : start + _PIECE]
+        is_quote = piece == ord('"')
+        quotes_before = num_quotes + np.cumsum(is_quote, dtype=np.int32)
+        yield piece[(quotes_before % 2 == 0) & ~is_quote]
+        num_quotes = int(quotes_before[-1])
+
+
+def _without_escapes(text: bytes) -> bytes:
+    r"""Without \\ and \" in strings; outside of them is no backslash that is JSON."""
+    return text.replace(rb"\\", b"").replace(rb"\"", b"") if b"\\" in text else text
