@@ -10,6 +10,11 @@ from octavo.errors import ContextLengthExceeded, InvalidRequest
 from octavo.prompting.markers import Fragment, split_special
 
 
+SHORT = 4 * 2**10
+"""Characters that are looked through in less time than it takes to give them to a thread; on a machine whose processors
+are all busy that is many milliseconds."""
+
+
 class TextEncoder(Protocol):
     """What tokenization needs of an engine's tokenizer."""
 
@@ -52,6 +57,8 @@ async def encode_text(encoder: TextEncoder, text: str, *, context_length: int) -
 
 async def fragments_of(text: str, vocabulary: Vocabulary) -> list[Fragment]:
     """The fragments of a text in which special tokens are meant, found without holding up the event loop."""
+    if len(text) <= SHORT:
+        return split_special(text, vocabulary)
     return await asyncio.to_thread(split_special, text, vocabulary)
 
 

@@ -34,6 +34,10 @@ def check_file(path: Path) -> None:
         raise ModelLoadError(f"{path.name}: not a GGUF file.")
 
 
+SHORT = 4 * 2**10
+"""Characters that take about as long as it does to give them to a thread."""
+
+
 class LlamaTokenizer:
     """llama.cpp's tokenizer of a model."""
 
@@ -46,6 +50,8 @@ class LlamaTokenizer:
         return self._vocabulary
 
     async def encode(self, fragments: Sequence[Fragment]) -> tuple[int, ...]:
+        if sum(len(fragment) for fragment in fragments if isinstance(fragment, str)) <= SHORT:
+            return tuple(self._encode(fragments))
         # A thread, because a long text takes long and C code does not hold Python's lock meanwhile.
         return await asyncio.to_thread(lambda: tuple(self._encode(fragments)))
 
