@@ -1,5 +1,6 @@
 """Messages with calls, as chat templates get them."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -76,3 +77,17 @@ def test_texts_are_joined_and_images_keep_their_places() -> None:
     assert image_links(wires) == list(images)
     placed = (PlacedImage(red, 2), PlacedImage(blue, 2))
     assert conversation(wires, images) == (Message(Role.USER, "abc", images=placed),)
+
+
+class Unwalkable(str):
+    """A text of millions of characters, which take a tenth of a second each million."""
+
+    def __iter__(self) -> Iterator[str]:
+        raise AssertionError("a text is not looked at character by character")
+
+
+def test_a_text_is_not_walked_through() -> None:
+    text = Unwalkable("much text")
+    wire = ChatMessage.model_construct(role="user", content=text)
+    assert image_links([wire]) == []
+    assert conversation([wire]) == (Message(Role.USER, "much text"),)

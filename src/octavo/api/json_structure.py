@@ -22,13 +22,13 @@ class Structure(NamedTuple):
 
 
 def at_most(text: bytes) -> Structure:
-    """More than either can be, found in some microseconds: strings may hold any of the marks."""
+    """At least as much as either is, found soon: strings may hold any of the marks."""
     num_lists, num_objects, num_members = map(text.count, _MAY_BE_ITEMS)
     return Structure(num_lists + num_objects, num_lists + num_objects + num_members)
 
 
 def structures(text: bytes) -> Iterator[Structure]:
-    """That of the text up to the end of each of its pieces. Who finds too much need not look at the rest."""
+    """That of the text up to the end of each of its pieces; who finds too much need not go on."""
     level = depth = num_items = 0
     for marks in _marks(text):
         steps = _STEPS[marks]

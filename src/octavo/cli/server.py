@@ -15,6 +15,7 @@ from octavo.cli.tracing import open_traces
 from octavo.cli.wiring import build_parts, connection_bounds
 from octavo.config import Settings
 from octavo.engine.worker import WorkerEngine
+from octavo.prompting.markers import markers_of
 from octavo.server.drain import Drain
 from octavo.server.http_server import HttpServer
 from octavo.server.listener import Listener
@@ -75,6 +76,7 @@ class Server:
                     await asyncio.wait({ready}, timeout=HEALTH_INTERVAL)
             await ready
             await self._first_adapters.load()
+            await asyncio.to_thread(markers_of, self._engine.vocabulary)  # which the first request would wait for
         finally:
             ready.cancel()
         _spare_garbage_collection()

@@ -9,10 +9,9 @@ from octavo.core.vocabulary import Vocabulary
 from octavo.errors import ContextLengthExceeded, InvalidRequest
 from octavo.prompting.markers import Fragment, split_special
 
-
-SHORT = 4 * 2**10
-"""Characters that are looked through in less time than it takes to give them to a thread; on a machine whose processors
-are all busy that is many milliseconds."""
+MAX_SHORT = 4 * 2**10
+"""Characters that are looked through at once, in some microseconds. A thread takes many milliseconds to do it where the
+processors are busy."""
 
 
 class TextEncoder(Protocol):
@@ -57,7 +56,7 @@ async def encode_text(encoder: TextEncoder, text: str, *, context_length: int) -
 
 async def fragments_of(text: str, vocabulary: Vocabulary) -> list[Fragment]:
     """The fragments of a text in which special tokens are meant, found without holding up the event loop."""
-    if len(text) <= SHORT:
+    if len(text) <= MAX_SHORT:
         return split_special(text, vocabulary)
     return await asyncio.to_thread(split_special, text, vocabulary)
 

@@ -265,3 +265,35 @@ async def test_the_child_ends_with_its_parent(is_stopped: bool) -> None:
         parent.kill()
         await parent.wait()
     await until(lambda: is_gone(child))
+
+
+async def test_a_reader_that_is_behind_lets_others_have_their_turn() -> None:
+    num_turns = 0
+
+    async def others() -> None:
+        nonlocal num_turns
+        while True:
+            num_turns += 1
+            await asyncio.sleep(0)
+
+    answer = ScriptedSpec("ab" * 600, piece_bytes=2, num_slots=1)
+    async with ready(answer) as engine, aclosing(engine.generate(request(max_tokens=600))) as chunks:
+        tokens = list((await anext(chunks)).tokens)
+        await until(lambda: engine.health().num_running == 0)  # all the rest has come
+        task, sizes = asyncio.create_task(others()), []
+        async for chunk in chunks:
+            tokens += chunk.tokens
+            sizes.append(len(chunk.tokens))
+        task.cancel()
+    assert len(tokens) == 600
+    assert 1 < len(sizes) < 60
+    assert num_turns >= len(sizes) - 1
+
+
+async def test_a_new_child_with_the_same_vocabulary_leaves_what_is_made_for_it() -> None:
+    async with ready() as engine:
+        vocabulary = engine.vocabulary
+        assert engine.pid is not None
+        os.kill(engine.pid, signal.SIGKILL)
+        await until(lambda: engine.health().num_restarts == 1 and engine.health().state is EngineState.READY)
+        assert engine.vocabulary is vocabulary

@@ -1,7 +1,7 @@
 """The choices of a request, each with its prompt and its seed."""
 
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import overload
 
@@ -46,42 +46,44 @@ def planned_job(id: str, wire: GenerationFields, model: ServedModel, plan: Plan)
     if plan.tools.is_forced:  # what must be calls is not cut within them
         stop, ending = (), frozenset()
     seed = secrets.randbits(64) if wire.seed is None else wire.seed
+    # What `choice` keeps lives as long as the job; the wire request, with all its text, need not.
+    ignores_eos, min_tokens, user = bool(wire.ignore_eos), wire.min_tokens or 0, wire.user
+    includes_stop, context_length = bool(wire.include_stop_str_in_output), model.info.context_length
 
     def choice(index: int) -> Choice:
         prompt_index, sample_index = divmod(index, plan.best_of)
         prompt = plan.prompts[prompt_index]
-        max_tokens = min(plan.max_tokens, model.info.context_length - len(prompt))
+        max_tokens = min(plan.max_tokens, context_length - len(prompt))
         request = GenerationRequest(
             id=f"{id}-{index}",
             prompt_tokens=prompt,
             max_tokens=max_tokens,
             sampling=replace(sampling, seed=sample_seed(seed, prompt_index, sample_index)),
-            ignore_eos=bool(wire.ignore_eos),
+            ignore_eos=ignores_eos,
             stop_tokens=ending,
-            min_tokens=min(wire.min_tokens or 0, max_tokens),
+            min_tokens=min(min_tokens, max_tokens),
             logprobs=plan.logprobs,
             grammar=plan.grammar,
-            cache_key=model.cache_key(plan.caller.key_id, wire.user, id),
+            cache_key=model.cache_key(plan.caller.key_id, user, id),
             adapter=model.adapter_key,
             images=plan.spans,
-            owner=(plan.caller.key_id, wire.user or ""),
+            owner=(plan.caller.key_id, user or ""),
         )
-        includes_stop = bool(wire.include_stop_str_in_output)
         return Choice(index, request, stop, includes_stop, plan.echo, plan.channels, plan.tools)
 
     return GenerationJob(
         id,
         model,
-        choices=_Made(choice, range(len(plan.prompts) * plan.best_of)),
+        choices=_LazyChoices(choice, range(len(plan.prompts) * plan.best_of)),
         num_prompt_tokens=sum(map(len, plan.prompts)),
         n=wire.n or 1,
         best_of=plan.best_of,
         caller=plan.caller,
-        user=wire.user,
+        user=user,
     )
 
 
-class _Made(Sequence[Choice]):
+class _LazyChoices(Sequence[Choice]):
     """Choices that are made when they are asked for: all of 256 prompts with 128 samples each take a third of a second,
     in which nobody else would be served."""
 
@@ -92,10 +94,13 @@ class _Made(Sequence[Choice]):
     def __len__(self) -> int:
         return len(self._indices)
 
+    def __iter__(self) -> Iterator[Choice]:
+        return map(self._make, self._indices)
+
     @overload
     def __getitem__(self, place: int) -> Choice: ...
     @overload
     def __getitem__(self, place: slice) -> Sequence[Choice]: ...
     def __getitem__(self, place: int | slice) -> Choice | Sequence[Choice]:
         found = self._indices[place]
-        return self._make(found) if isinstance(found, int) else _Made(self._make, found)
+        return self._make(found) if isinstance(found, int) else _LazyChoices(self._make, found)

@@ -155,8 +155,10 @@ class WorkerEngine:
         is_over = False
         try:
             while not is_over:
-                # It is empty nearly always; a reader that is behind lets others have their turn.
-                await (mailbox.arrival() if mailbox.is_empty else asyncio.sleep(0))
+                if mailbox.is_empty:
+                    await mailbox.arrival()
+                else:
+                    await asyncio.sleep(0)  # who is behind lets others have their turn
                 chunk = mailbox.take()
                 is_over = chunk.finish_reason is not None
                 yield chunk
@@ -332,7 +334,9 @@ class WorkerEngine:
                 pass  # the child's last words, see _converse
 
     def _become_ready(self, info: EngineInfo, vocabulary: Vocabulary) -> None:
-        self._info, self._vocabulary, self._ready_at = info, vocabulary, monotonic()
+        self._info, self._ready_at = info, monotonic()
+        if vocabulary != self._vocabulary:  # what has been made for it is found by the object
+            self._vocabulary = vocabulary
         self._set_state(EngineState.READY, "")
         self._images.send_all()
         for adapter in self._restored:

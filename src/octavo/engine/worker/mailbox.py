@@ -9,7 +9,7 @@ from octavo.core.output import TokenChunk
 from octavo.errors import OctavoError
 
 MAX_AT_ONCE = 2 * 2**10
-"""Packed bytes that a reader who is behind gets in a turn, or one chunk: several hundred tokens, or some six with 20
+"""Packed bytes that a reader who is behind gets in a turn, or one chunk: some 150 tokens, or six with 20
 log-probabilities each, whose events take about half a millisecond to make, in which nobody else is served."""
 
 _unpack = msgspec.msgpack.Decoder(TokenChunk).decode
@@ -53,9 +53,8 @@ class Mailbox:
             assert self._error is not None
             raise self._error
         first = self._chunks.popleft()
-        if not self._chunks:
-            return _unpack(first)
-        return TokenChunk.joined([_unpack(chunk) for chunk in (first, *self._more(MAX_AT_ONCE - len(first)))])
+        more = self._more(MAX_AT_ONCE - len(first))
+        return TokenChunk.joined([_unpack(chunk) for chunk in (first, *more)]) if more else _unpack(first)
 
     def _more(self, size: int) -> list[bytes]:
         """The next chunks, of no more than so many bytes together."""

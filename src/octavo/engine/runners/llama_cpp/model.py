@@ -9,6 +9,9 @@ from octavo.engine.base import Fragment
 from octavo.engine.runners.llama_cpp import binding
 from octavo.errors import ModelLoadError
 
+MAX_SHORT = 1024
+"""Characters that are tokenized at once, in less than half a millisecond. Where the processors are busy, a thread waits
+longer for its turn."""
 CONTROL = binding.ATTR_CONTROL | binding.ATTR_UNKNOWN
 
 
@@ -34,10 +37,6 @@ def check_file(path: Path) -> None:
         raise ModelLoadError(f"{path.name}: not a GGUF file.")
 
 
-SHORT = 4 * 2**10
-"""Characters that take about as long as it does to give them to a thread."""
-
-
 class LlamaTokenizer:
     """llama.cpp's tokenizer of a model."""
 
@@ -50,7 +49,7 @@ class LlamaTokenizer:
         return self._vocabulary
 
     async def encode(self, fragments: Sequence[Fragment]) -> tuple[int, ...]:
-        if sum(len(fragment) for fragment in fragments if isinstance(fragment, str)) <= SHORT:
+        if len(fragments) <= MAX_SHORT and sum(map(_size, fragments)) <= MAX_SHORT:
             return tuple(self._encode(fragments))
         # A thread, because a long text takes long and C code does not hold Python's lock meanwhile.
         return await asyncio.to_thread(lambda: tuple(self._encode(fragments)))
@@ -65,6 +64,10 @@ class LlamaTokenizer:
                 yield fragment
             else:
                 yield from self.encode_text(fragment)
+
+
+def _size(fragment: Fragment) -> int:
+    return len(fragment) if isinstance(fragment, str) else 1
 
 
 def read_vocabulary(model: binding.Model) -> Vocabulary:
