@@ -11,15 +11,21 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from octavo.api.observe import Observe
+from octavo.core.api_key import ApiKey, digest_of
+from octavo.core.browser_access import AllowedOrigins
+from octavo.core.caller import Caller, KeyLimits, Scope
+from octavo.core.keyring import ClosedKeyring
+from octavo.engine.specs import ScriptedSpec
 from octavo.errors import EngineDied, EngineError, Overloaded
 from octavo.telemetry import RequestReport, no_trace
 from octavo.telemetry.metrics import Metrics
 from support.checks import check_error, check_error_body
 
-from .server import MODEL, App, scripted
+from .server import MODEL, App, WatchedEngine, build, scripted
 
 COMPLETIONS = "/v1/completions"
 BODY = {"model": MODEL, "prompt": "x"}
+ADMIN, LIMITED, PAGE = "octv_admin", "octv_limited", "https://page.example"
 
 
 @pytest.fixture
@@ -164,3 +170,64 @@ async def test_metrics_and_traces_that_fail_break_no_answer_and_no_line(
     assert lines.last["status"] == 200
     assert "no metrics today" in caplog.text
     assert ("no traces today" in caplog.text) == (trace is broken_trace)
+
+
+async def _limited() -> dict[bytes, ApiKey]:
+    caller = Caller("key-l", frozenset({Scope.GENERATE}), KeyLimits(concurrent=0))
+    return {digest_of(LIMITED): ApiKey(digest_of(LIMITED), caller)}
+
+
+def guarded() -> App:
+    """ADMIN may all, LIMITED may generate, but nothing at a time; pages of PAGE may ask."""
+    keyring = ClosedKeyring([ADMIN], _limited)
+    return build(WatchedEngine(ScriptedSpec()), keyring=keyring, origins=AllowedOrigins([PAGE]))
+
+
+REFUSALS: list[tuple[str, str, dict[str, str], int, str]] = [
+    ("POST", COMPLETIONS, {}, 401, COMPLETIONS),
+    ("POST", COMPLETIONS, {"authorization": "Bearer octv_wrong"}, 401, COMPLETIONS),
+    ("POST", "/v1/chat/completions", {"authorization": f"Bearer {LIMITED}"}, 429, "/v1/chat/completions"),
+    ("GET", "/v1/logs/secret-id", {"authorization": f"Bearer {LIMITED}"}, 403, "/v1/logs/{id}"),
+    ("DELETE", "/v1/adapters/some/one", {}, 401, "/v1/adapters/{id:path}"),
+    ("GET", "/metrics", {}, 401, "/metrics"),
+    ("POST", COMPLETIONS, {"origin": "https://elsewhere.example"}, 403, COMPLETIONS),
+    ("POST", COMPLETIONS, {"host": "another.example"}, 403, COMPLETIONS),
+    ("OPTIONS", COMPLETIONS, {"origin": PAGE, "access-control-request-method": "POST"}, 204, COMPLETIONS),
+    ("POST", COMPLETIONS, {"authorization": f"Bearer {ADMIN}", "content-type": "text/plain"}, 415, COMPLETIONS),
+    ("POST", COMPLETIONS, {"authorization": f"Bearer {ADMIN}", "content-length": str(2**40)}, 413, COMPLETIONS),
+    ("PUT", COMPLETIONS, {"authorization": f"Bearer {ADMIN}"}, 405, COMPLETIONS),
+    ("PUT", COMPLETIONS, {}, 401, COMPLETIONS),
+    ("HEAD", "/v1/models", {}, 401, "/v1/models"),
+    ("POST", "/v1/completions/", {}, 401, "unmatched"),
+    ("GET", "/nowhere/secret-id", {}, 401, "unmatched"),
+    ("GET", "/nowhere/secret-id", {"authorization": f"Bearer {ADMIN}"}, 404, "unmatched"),
+]
+
+
+@pytest.mark.parametrize("root_path", ["", "/mounted", "/v1"])
+@pytest.mark.parametrize(("method", "path", "headers", "status", "endpoint"), REFUSALS)
+async def test_whoever_refuses_a_request_it_counts_for_the_route_that_it_is_for(
+    lines: Lines, root_path: str, method: str, path: str, headers: dict[str, str], status: int, endpoint: str
+) -> None:
+    transport = httpx.ASGITransport(guarded().asgi, root_path=root_path)
+    async with httpx.AsyncClient(transport=transport, base_url="http://octavo") as client:
+        response = await client.request(method, root_path + path, headers=headers)
+        assert response.status_code == status
+        assert lines.last["endpoint"] == endpoint
+        metrics = (await client.get(f"{root_path}/metrics", headers={"authorization": f"Bearer {ADMIN}"})).text
+    assert f'octavo_requests_total{{endpoint="{endpoint}",status="{status}"}} 1.0' in metrics.splitlines()
+    assert "secret-id" not in metrics
+
+
+@pytest.mark.parametrize("path", ["/metrics", "/ready"])
+async def test_a_wrong_key_is_told_also_where_a_probe_is_not(
+    lines: Lines, caplog: pytest.LogCaptureFixture, path: str
+) -> None:
+    def levels() -> list[int]:
+        return [record.levelno for record in caplog.records if record.name == "octavo.request"]
+
+    async with guarded().client() as client:
+        await client.get(path, headers={"authorization": f"Bearer {ADMIN}"})
+        await client.get(path, headers={"authorization": "Bearer octv_wrong"})
+    assert levels() == [logging.DEBUG, logging.INFO]
+    assert (lines.last["endpoint"], lines.last["status"]) == (path, 401)

@@ -503,3 +503,5 @@ async def test_the_metrics_count_the_rows(client: httpx.AsyncClient, app: App) -
     metrics = (await client.get("/metrics")).text
     assert 'octavo_prompt_log_rows_total{result="logged"} 3.0' in metrics
     assert "octavo_prompt_log_degraded 0.0" in metrics
+    assert "octavo_prompt_log_set_aside_files 0.0" in metrics
+    assert "octavo_prompt_log_set_aside_bytes 0.0" in metrics

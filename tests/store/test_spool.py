@@ -12,6 +12,7 @@ from octavo.store.database_url import read_database_url
 from octavo.store.log_row import encode_row
 from octavo.store.record import to_record
 from octavo.store.segment import SegmentWriter
+from octavo.store.set_aside import SetAside
 from octavo.store.spool_files import SEGMENT_SIZE
 from octavo.store.spool_folder import SpoolFolder
 from store.builders import entry_id, make_entry, running_log
@@ -72,6 +73,7 @@ async def test_a_damaged_row_is_kept_aside_and_the_others_are_stored(
 
     async with running_log(database.url, spool) as log:
         await until(lambda: (log.status.num_stored, log.status.num_set_aside) == (2, 1))
+        assert log.status.set_aside == SetAside(1, len(damaged))
     assert await database.ids() == [entry_id(0), entry_id(2)]
     assert [(spool / name).read_bytes() for name in os.listdir(spool)] == [damaged]
     assert "cannot be stored" in caplog.text
@@ -223,9 +225,23 @@ async def test_a_segment_that_cannot_be_read_any_more_is_set_aside(file: SqliteD
         await until_moved(log)
 
         assert (log.status.num_stored, log.status.num_set_aside) == (2, 1)
+        assert log.status.set_aside.num_files == 1
         assert ".bad" in log.status.message
     [aside] = spool.iterdir()
     assert aside.name == f"{newest.parent.name}-{newest.stem}.bad"
+
+
+async def test_what_was_set_aside_is_counted_after_a_start_too_and_stays(file: SqliteDatabase, tmp_path: Path) -> None:
+    spool = tmp_path / "spool"
+    spool.mkdir()
+    for name, size in (("of-this-1.bad", 5), ("of-another-2.bad", 7), ("no-rows.txt", 100)):
+        (spool / name).write_bytes(b"x" * size)
+    before = sorted(os.listdir(spool))
+
+    async with running_log(file.url, spool) as log:
+        await until(lambda: log.status.set_aside == SetAside(2, 12))
+        assert log.status.num_set_aside == 0
+    assert sorted(os.listdir(spool)) == before
 
 
 async def test_rows_that_come_together_are_cut_into_segments(file: SqliteDatabase, tmp_path: Path) -> None:

@@ -105,6 +105,15 @@ def test_rows_of_the_prompt_log_that_are_lost_are_seen_to_grow_from_nothing() ->
     assert samples_of(metrics)["octavo_prompt_log_rows_total", ("lost",)] == 1
 
 
+def test_what_the_prompt_log_has_set_aside_is_told_by_files_and_bytes() -> None:
+    metrics = Metrics(CollectorRegistry())
+    for num_files, num_bytes in ((3, 1000), (2, 900)):
+        metrics.observe_set_aside(num_files, num_bytes)
+        samples = samples_of(metrics)
+        assert samples["octavo_prompt_log_set_aside_files", ()] == num_files
+        assert samples["octavo_prompt_log_set_aside_bytes", ()] == num_bytes
+
+
 def test_the_end_of_a_choice_is_told_by_its_reason_and_what_it_took() -> None:
     metrics = Metrics(CollectorRegistry())
     metrics.observe_choice("a", EndedChoice("stop", num_prompt_tokens=7, num_tokens=30, seconds=2.5))

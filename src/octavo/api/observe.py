@@ -11,12 +11,13 @@ from octavo.api.event_bytes import sse_event
 from octavo.api.holds import holds_of
 from octavo.api.record import CLIENT_CLOSED, RequestRecord, start_record
 from octavo.api.report import report_of
+from octavo.core.delivery import is_delivered
 from octavo.telemetry import Trace, log_request
 from octavo.telemetry.contained import contained
 from octavo.telemetry.metrics import Metrics
 
 _PROBES = frozenset({"/health", "/ready", "/metrics"})
-"""Asked every few seconds by whoever watches the server; their lines would bury the others."""
+"""Asked every few seconds by whoever watches the server; their lines would bury the others. Who is refused is told."""
 
 _logger = logging.getLogger(__name__)
 
@@ -44,6 +45,8 @@ class Observe:
         try:
             with holds_of(scope):
                 await self._app(scope, receive, sending)
+            if sending.is_over and record.status < 400 and not await is_delivered(scope):
+                record.status = CLIENT_CLOSED
         except ClientDisconnect:
             record.status = CLIENT_CLOSED
         except Exception:
@@ -60,7 +63,7 @@ class Observe:
     def _tell(self, record: RequestRecord, scope: Scope) -> None:
         """Whatever cannot be told, the answer is sent and the others are told."""
         report, trace_id = report_of(record, scope), ""
-        is_probe = report.endpoint in _PROBES
+        is_probe = report.endpoint in _PROBES and "route" in scope
         with contained():
             self._metrics.observe_request(report.endpoint, report.status, report.seconds)
         if not is_probe:

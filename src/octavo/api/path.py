@@ -1,5 +1,6 @@
 """Where a request goes."""
 
+from starlette.routing import BaseRoute, Match
 from starlette.types import Scope
 
 LIVENESS = "/health"
@@ -9,3 +10,20 @@ LIVENESS = "/health"
 def path_of(scope: Scope) -> str:
     """Below the place where the application is mounted."""
     return str(scope["path"]).removeprefix(scope.get("root_path", ""))
+
+
+def route_of(scope: Scope) -> BaseRoute | None:
+    """The route that a request is for, also where it never got there; None where nothing is served.
+
+    As the router chooses it: the first that takes the method, or else the first at the path.
+    """
+    if "route" in scope:
+        return scope["route"]  # type: ignore[no-any-return]
+    at_path = None
+    for route in getattr(scope.get("app"), "routes", ()):
+        match, _ = route.matches(scope)
+        if match is Match.FULL:
+            return route  # type: ignore[no-any-return]
+        if match is Match.PARTIAL and at_path is None:
+            at_path = route
+    return at_path

@@ -5,6 +5,7 @@ import time
 from starlette.datastructures import Headers
 from starlette.types import Scope
 
+from octavo.api.path import route_of
 from octavo.api.record import CLIENT_CLOSED, RequestRecord
 from octavo.service import JobProgress
 from octavo.telemetry import Phases, RequestReport
@@ -19,7 +20,7 @@ def report_of(record: RequestRecord, scope: Scope) -> RequestReport:
     return RequestReport(
         id=record.id,
         method=scope["method"],
-        endpoint=getattr(scope.get("route"), "path", "unmatched"),
+        endpoint=getattr(route_of(scope), "path", "unmatched"),
         status=record.status or CLIENT_CLOSED,  # cancelled before the first byte
         started=time.time() - seconds,
         seconds=seconds,

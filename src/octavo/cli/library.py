@@ -1,8 +1,9 @@
 """What the llama.cpp library says of itself, asked in a process of its own: a broken library takes only that down."""
 
 import subprocess
-import sys
 from dataclasses import dataclass
+
+from octavo.engine.own_module import own_module
 
 SECONDS = 60
 BROKEN_PROCESS = "its process ended with {code}: {reason}"
@@ -23,7 +24,7 @@ class Library:
 
 def ask_library() -> Library:
     """Load the library in a child process and ask it."""
-    command = (sys.executable, "-m", "octavo.cli.library")
+    command = own_module("octavo.cli.library")
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
     except subprocess.TimeoutExpired:

@@ -2,12 +2,13 @@
 
 import asyncio
 import re
-from typing import Any
+from typing import Any, cast
 
 import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from octavo.api.errors import MalformedMessage, RequestTooSlow
+from octavo.core.delivery import set_delivery
 from octavo.errors import OctavoError, Overloaded
 from octavo.server.bounds import ConnectionBounds
 from octavo.server.refusal import Refusal, refusal_bytes
@@ -49,6 +50,8 @@ class BoundedProtocol(HttpToolsProtocol):
         self._stays_open = False
         """After the answer to the present request, where that has come whole by then."""
         self._deadline: asyncio.TimerHandle | None = None
+        self._is_cut = False
+        """Whether the connection was lost with more to send than a client may leave unread."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(ClientTransport(transport, self.loop, self._bounds))
@@ -60,6 +63,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._start_deadline(min(self._bounds.max_receive_time, SPARE_TIME))
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self._is_cut = self.is_answering or self.flow.write_paused
         self._spares.discard(self)
         self.transport.lost()
         self._stop_deadline()
@@ -109,6 +113,12 @@ class BoundedProtocol(HttpToolsProtocol):
         """Whether a whole answer has not left the process yet."""
         return not self.is_answering and self.transport.get_write_buffer_size() > 0
 
+    async def _delivered(self) -> bool:
+        """As a `Delivery`."""
+        if self.flow.write_paused:
+            await self.flow.drain()
+        return not self._is_cut
+
     def make_room(self) -> None:
         if not self.transport.is_closing() and not self.is_answering:
             self._tell(_full())
@@ -144,6 +154,10 @@ class BoundedProtocol(HttpToolsProtocol):
             raise MalformedMessage(f"This is no HTTP/1.1 request: {error}.") from error
         if self._body is None:
             raise MalformedMessage("This is no HTTP/1.1 request.")
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        set_delivery(cast(dict[str, Any], self.scope), self._delivered)
 
     def on_headers_complete(self) -> None:
         version = self.parser.get_http_version()

@@ -15,6 +15,7 @@ from octavo.store.log_page import LogPage
 from octavo.store.log_query import EVERYTHING, LogQuery
 from octavo.store.log_sweeper import LogSweeper, Retention
 from octavo.store.reservation import Reservation
+from octavo.store.set_aside import SetAside
 from octavo.store.spool import Spool
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ class LogStatus:
     num_waiting, waiting_bytes: rows that are durable and not yet in the database, and their size.
     Since the start of this process: num_stored, rows that went into the database; num_deleted, rows that were too old
     or too many; num_set_aside, rows that are damaged, gone or refused by the database one by one.
+    set_aside: the files of the spool that have such rows, also of earlier processes.
     """
 
     is_degraded: bool
@@ -44,6 +46,7 @@ class LogStatus:
     num_stored: int
     num_deleted: int
     num_set_aside: int
+    set_aside: SetAside
 
 
 class PromptLog:
@@ -117,6 +120,7 @@ class PromptLog:
             num_stored=self._mover.num_stored,
             num_deleted=self._sweeper.num_deleted,
             num_set_aside=self._mover.num_set_aside,
+            set_aside=self._spool.aside,
         )
 
     async def page(self, query: LogQuery, max_bytes: int) -> LogPage:

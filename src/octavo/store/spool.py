@@ -16,6 +16,7 @@ from octavo.store.outage import Outage
 from octavo.store.record import to_record
 from octavo.store.reservation import Reservation
 from octavo.store.segment import Segment
+from octavo.store.set_aside import SetAside
 from octavo.store.spool_files import SEGMENT_SIZE, SpoolFiles
 
 RETRY_AFTER = 5.0
@@ -59,6 +60,11 @@ class Spool:
     @property
     def outages(self) -> Sequence[Outage]:
         return self._unwritable, self._full, self._files.leftovers, self._files.foreign
+
+    @property
+    def aside(self) -> SetAside:
+        """As of the last look: when something was set aside, or when leftovers were looked for."""
+        return self._files.aside
 
     @property
     def max_row(self) -> int:

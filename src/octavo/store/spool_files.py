@@ -2,16 +2,16 @@
 
 from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from octavo.store.durable_files import append_durably, sync_folder
 from octavo.store.outage import Outage
 from octavo.store.segment import Segment, SegmentWriter
+from octavo.store.set_aside import BAD, SetAside
 from octavo.store.spool_folder import SUFFIX, SpoolFolder, folders_for_others, folders_in
 
 SEGMENT_SIZE = 8 * 2**20
-BAD = ".bad"
-"""Of files with what cannot be stored; they are segments as well."""
 
 
 class SpoolFiles:
@@ -30,6 +30,7 @@ class SpoolFiles:
         self._writer: SegmentWriter | None = None
         self._sealed: deque[Segment] = deque()
         self._adopted: dict[Path, SpoolFolder] = {}
+        self.aside = SetAside()
         self.leftovers = Outage("rows that were left in the prompt log's spool cannot be taken over")
         self.foreign = Outage("rows in the prompt log's spool are for another database, and wait for a start with it")
 
@@ -68,6 +69,7 @@ class SpoolFiles:
         if not faults and not self._adopted:
             self.leftovers.end()
         self._look_for_others()
+        self._count_aside()
         self._sealed.extend(found)
         return found
 
@@ -78,18 +80,24 @@ class SpoolFiles:
     def set_aside(self, segment: Segment, content: bytes) -> None:
         """Keep what cannot be moved, in a file beside the segment's folder. Raises OSError."""
         append_durably(segment.path.parent.with_suffix(BAD), content)
+        self._count_aside()
 
     def set_aside_whole(self, segment: Segment) -> None:
         """Keep a segment that cannot be read, as a file beside its folder. Raises OSError."""
         folder = segment.path.parent
         segment.path.rename(folder.with_name(f"{folder.name}-{segment.path.stem}{BAD}"))
         sync_folder(folder.parent)
+        self._count_aside()
 
     def close(self) -> None:
         """Leave what there is to whoever comes next."""
         self._seal()
         for folder in (*self._adopted.values(), *((self._own,) if self._own else ())):
             folder.leave()
+
+    def _count_aside(self) -> None:
+        with suppress(OSError):  # it is only told; whoever set something aside must not do it twice for that
+            self.aside = SetAside.found(self._root)
 
     def _next_path(self) -> Path:
         if self._own is None or not self._own.path.exists():

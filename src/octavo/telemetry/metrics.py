@@ -154,6 +154,11 @@ class Metrics:
         for result, total in totals.items():
             self._prompt_log.totals.follow(total, result)
 
+    def observe_set_aside(self, num_files: int, num_bytes: int) -> None:
+        """Show what the prompt log has set aside, as of now."""
+        self._prompt_log.aside_files.set(num_files)
+        self._prompt_log.aside_bytes.set(num_bytes)
+
     def forget_model(self, model: str) -> None:
         """Show nothing more of one that is gone, so that names that come and go fill no memory."""
         self._tokens.forget(model)
@@ -290,6 +295,10 @@ class _PromptLogMetrics:
         self.degraded = Gauge(
             "octavo_prompt_log_degraded", "1 while rows cannot be written, moved or deleted.", registry=registry
         )
+        self.aside_files = Gauge(
+            "octavo_prompt_log_set_aside_files", "Files with what could not be stored.", registry=registry
+        )
+        self.aside_bytes = Gauge("octavo_prompt_log_set_aside_bytes", "Their size.", registry=registry)
         self.totals = _Follower(self.rows)
         for result in ("logged", "refused", "lost"):
             self.rows.labels(result)  # there from the start: Prometheus sees no increase in what first appears as 1

@@ -297,3 +297,16 @@ async def test_a_new_child_with_the_same_vocabulary_leaves_what_is_made_for_it()
         os.kill(engine.pid, signal.SIGKILL)
         await until(lambda: engine.health().num_restarts == 1 and engine.health().state is EngineState.READY)
         assert engine.vocabulary is vocabulary
+
+
+@pytest.fixture
+def bad_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The present one has files with the names of modules."""
+    for name in ("msgspec", "numpy", "asyncio", "octavo"):
+        Path(tmp_path, f"{name}.py").write_text("raise SystemExit('imported from here')")
+    monkeypatch.chdir(tmp_path)
+
+
+async def test_nothing_is_imported_from_the_folder_in_which_it_is_started(bad_folder: None) -> None:
+    async with ready() as engine:
+        assert await text(engine) == "abcdef"

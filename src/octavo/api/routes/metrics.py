@@ -40,5 +40,6 @@ def add_metrics(app: FastAPI, context: ApiContext) -> None:
                 waiting_bytes=status.waiting_bytes,
                 is_degraded=status.is_degraded,
             )
+            context.metrics.observe_set_aside(status.set_aside.num_files, status.set_aside.num_bytes)
         page = await asyncio.to_thread(context.metrics.render)  # it is long, and streams go on meanwhile
         return Response(page, headers={"content-type": Metrics.content_type})

@@ -4,11 +4,11 @@ import asyncio
 import os
 import socket
 import subprocess
-import sys
 from collections.abc import Mapping
 from contextlib import suppress
 
 from octavo.core.adapters import Adapter
+from octavo.engine.own_module import own_module
 from octavo.engine.specs import EngineSpec
 from octavo.engine.worker.ending import Ending
 from octavo.engine.worker.frames import Load, ToChild, ToParent, pack, read_for_parent
@@ -77,10 +77,7 @@ async def _start(theirs: socket.socket) -> asyncio.subprocess.Process:
     """With its end of the socket, which nobody else has then."""
     with theirs:
         return await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            MODULE,
-            str(theirs.fileno()),
+            *own_module(MODULE, str(theirs.fileno())),
             pass_fds=(theirs.fileno(),),
             stdin=subprocess.DEVNULL,
             env=ENVIRONMENT | _inherited(os.environ),

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from octavo.engine.end_with_parent import end_with_parent
+from octavo.engine.own_module import own_module
 from octavo.engine.runners.llama_cpp import binding
 from octavo.engine.runners.llama_cpp.adapters import load_adapter
 from octavo.errors import AdapterRefused
@@ -33,7 +34,7 @@ def try_adapter(model: Path, adapter: Path) -> None:
 
     The model's weights are those in the system's file cache, so this takes little memory.
     """
-    command = (sys.executable, "-m", MODULE, str(model), str(adapter), str(os.getpid()))
+    command = own_module(MODULE, str(model), str(adapter), str(os.getpid()))
     try:
         done = subprocess.run(command, capture_output=True, timeout=SECONDS, check=False)
     except subprocess.TimeoutExpired:
