@@ -4,7 +4,10 @@ from importlib import import_module
 
 from probes.probe import Group, Probe
 
-NAMES = ("input", "grammar", "media", "connections", "access", "overload", "legit", "faults", "logging", "soak")
+NAMES = (
+    *("input", "grammar", "media", "connections", "network", "access", "overload", "legit", "faults", "logging"),
+    "soak",
+)
 
 
 def group_named(name: str) -> Group:

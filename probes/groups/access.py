@@ -18,6 +18,7 @@ from probes.answer import Answer, exchange
 from probes.bench import Bench
 from probes.cases import COMPLETIONS, Case, client_of, send_all
 from probes.counts import Counts
+from probes.documents import documents
 from probes.measure import percentile, welch_t
 from probes.probe import Attack, Control, Drill, Group
 from probes.target import Target
@@ -52,24 +53,11 @@ def wrong_headers() -> Iterator[tuple[str, dict[str, str]]]:
     """Of requests without a key that is known."""
     right = KEYS[0]
     yield "none", {}
-    for value in (
-        "",
-        "Bearer",
-        right,
-        f"Basic {right}",
-        f"Token {right}",
-        f"Bearer: {right}",
-        f"Bearer={right}",
-    ):
+    for value in ("", "Bearer", right, f"Basic {right}", f"Token {right}", f"Bearer: {right}", f"Bearer={right}"):
         yield f"{value[:14]!r}", {"authorization": value}
     for word in (
         *WORDS,
-        right[:-1],
-        right + "x",
-        right[1:],
-        right.upper(),
-        right[::-1],
-        f"{right},{right}",
+        *(right[:-1], right + "x", right[1:], right.upper(), right[::-1], f"{right},{right}"),
         "x" * 10_000,
     ):
         yield f"key {word[:20]!r} of {len(word)}", {"authorization": f"Bearer {word}"}
@@ -326,11 +314,13 @@ GROUP = Group(
         Drill("secrecy", secrecy),
         Drill("revocation", revocation),
         Attack("web pages", web_pages),
+        Attack("documents", documents),
     ),
     (
         Control("keys: routes", "routes", (), keys=()),
         Control("keys: headers", "headers", (), keys=()),
         Control("--allow-origins", "web pages", ("--allow-origins", "*")),
+        Control("--max-headers", "documents", ("--max-headers", "64MiB")),
         Control("--allow-hosts", "web pages", ("--allow-hosts", "*")),
     ),
 )

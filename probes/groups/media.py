@@ -1,24 +1,30 @@
 """Images that are elsewhere, and adapters that are not there."""
 
 import asyncio
+import os
+import re
+import sys
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import octavo
 from probes.bench import Bench
 from probes.cases import CHAT, Case, asking, client_of, judge, send_all
 from probes.cases import ask as ask_case
 from probes.counts import Counts
+from probes.opened_files import no_strace, opened_files
 from probes.probe import MIB, Control, Drill, Group
 from probes.target import MODEL
 from support.bad_inputs import ADAPTER_PATHS, ADAPTERS
 from support.canary import Canary, canary
 from support.local_urls import OWN_MACHINE, PRIVATE
 from support.pictures import image_part, text_part
+from support.processes import Server
 from support.shared_models import FOLDER
 
 REFUSED = (400,)
@@ -29,6 +35,14 @@ BUFFERS = 20 * MIB
 """What the kernel may take from a sender though nobody reads it."""
 MAX_IMAGE_SIZE = 10 * MIB
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: image/png\r\n"
+LINKS = ("link.gguf", "linked/x.gguf", "twice.gguf", "passwd.gguf")
+"""They lead out of the adapters' folder."""
+INSIDE = ("empty.gguf", "text.gguf", "cut.gguf", "folder.gguf", "pipe.gguf")
+OWN_PLACES = re.compile(
+    "|".join(map(re.escape, (sys.prefix, sys.base_prefix, str(Path(octavo.__file__).parent), "/usr", "/lib")))
+    + r"|/proc/\d+/(?!environ)|/sys|/dev/(shm|null|u?random)"
+)
+"""Where a server opens files by itself, beside those that it opens to try whatever adapter it is."""
 
 
 def no_model() -> str:
@@ -125,45 +139,72 @@ async def _seeing(bench: Bench, front: Canary, bird: Canary | None = None) -> As
 
 def adapter_cases() -> list[Case]:
     """Where no adapter is, and files that are none (M6)."""
-    paths = (
-        *ADAPTER_PATHS,
-        "link.gguf",
-        "linked/x.gguf",
-        "empty.gguf",
-        "text.gguf",
-        "cut.gguf",
-        "folder.gguf",
-        "pipe.gguf",
-    )
-    cases = [asking(f"{path[:40]!r}", (400, 404), ADAPTERS, id="x", path=path) for path in paths]
+    paths = (*ADAPTER_PATHS, *LINKS, *INSIDE)
+    cases = [
+        asking(f"{path[:40]!r}", (400, 404), ADAPTERS, id=f"x{number}", path=path) for number, path in enumerate(paths)
+    ]
     cases += [
         asking(f"id {id!r}", (422,), ADAPTERS, id=id, path="x.gguf") for id in ("../x", "/x", "a\0", "%2e%2e", "")
     ]
     return [*cases, asking("an adapter that is not there", (404,), model=MODEL, prompt="x", peft="../x")]
 
 
-def make_files(folder: Path, outside: Path) -> None:
-    """Of the adapters' folder, and one outside of it to which a link leads. Reading the pipe would hang."""
-    import os
-
-    (outside / "x.gguf").write_bytes(b"GGUF" + bytes(100))
-    (folder / "link.gguf").symlink_to(outside / "x.gguf")
-    (folder / "linked").symlink_to(outside)
-    (folder / "empty.gguf").touch()
-    (folder / "text.gguf").write_text("no adapter")
-    (folder / "cut.gguf").write_bytes(b"GGUF\x03\0\0\0" + b"\xff" * 16)
-    (folder / "folder.gguf").mkdir()
-    os.mkfifo(folder / "pipe.gguf")
+@contextmanager
+def adapter_folders() -> Iterator[tuple[Path, Path]]:
+    """The adapters' folder, and one beside it to which links lead. Reading the pipe would hang."""
+    with TemporaryDirectory(prefix="octavo-probe-") as place:
+        folder, outside = Path(place).resolve() / "adapters", Path(place).resolve() / "outside"
+        folder.mkdir()
+        outside.mkdir()
+        (outside / "x.gguf").write_bytes(b"GGUF" + bytes(100))
+        (folder / "link.gguf").symlink_to(outside / "x.gguf")
+        (folder / "linked").symlink_to(outside)
+        (folder / "twice.gguf").symlink_to(folder / "linked" / "x.gguf")
+        (folder / "passwd.gguf").symlink_to("/etc/passwd")
+        (folder / "empty.gguf").touch()
+        (folder / "text.gguf").write_text("no adapter")
+        (folder / "cut.gguf").write_bytes(b"GGUF\x03\0\0\0" + b"\xff" * 16)
+        (folder / "folder.gguf").mkdir()
+        os.mkfifo(folder / "pipe.gguf")
+        yield folder, outside
 
 
 def adapters(bench: Bench) -> Counts:
-    with TemporaryDirectory(prefix="octavo-probe-") as folder, TemporaryDirectory(prefix="octavo-probe-") as outside:
-        make_files(Path(folder), Path(outside))
-        with bench.serving("--adapter-dir", folder, engine="llama") as server:
-            children = [child.pid for child in server.children()]
-            counts = asyncio.run(send_all(bench.target(server), adapter_cases()))
-            counts.num_exits += [child.pid for child in server.children()] != children
+    with (
+        adapter_folders() as (folder, _),
+        bench.serving("--adapter-dir", str(folder), engine="llama", folder=folder.parent) as server,
+    ):
+        children = [child.pid for child in server.children()]
+        counts = asyncio.run(send_all(bench.target(server), adapter_cases()))
+        counts.num_exits += [child.pid for child in server.children()] != children
     return counts
+
+
+def adapters_files(bench: Bench) -> Counts:
+    """What is opened because of the same requests, and of the whole paths of what is outside (M6)."""
+    counts = Counts()
+    with (
+        adapter_folders() as (folder, outside),
+        bench.serving("--adapter-dir", str(folder), engine="llama", folder=folder.parent) as server,
+    ):
+        named = (f"{outside}/x.gguf", f"{folder}/link.gguf", f"{folder}/../outside/x.gguf", f"{folder}/linked/x.gguf")
+        cases = [asking(path, (400, 404), ADAPTERS, id="y", path=path) for path in named]
+        usual = _opened(bench, server, counts, [asking("no adapter", (400,), ADAPTERS, id="z", path="text.gguf")])
+        paths = _opened(bench, server, counts, [*adapter_cases(), *cases])
+    inside = {path for path in paths if Path(path).is_relative_to(folder)}
+    others = sorted(path for path in paths - inside - usual if not OWN_PLACES.match(path))
+    counts.count("no file outside is opened", not others, ", ".join(others))
+    counts.count("the trace sees what is opened", str(folder / "text.gguf") in usual & paths, f"{len(paths)} others")
+    counts.figures |= {"files opened inside": len(inside), "files opened outside": len(others)}
+    return counts
+
+
+def _opened(bench: Bench, server: Server, counts: Counts, cases: list[Case]) -> set[str]:
+    """The paths that the server and its children open while it is asked, one after the other."""
+    pids = [server.pid, *(child.pid for child in server.children())]
+    with TemporaryDirectory(prefix="octavo-probe-") as traces, opened_files(pids, Path(traces)) as opened:
+        counts.add(asyncio.run(send_all(bench.target(server), cases, at_a_time=1)))
+    return opened.paths
 
 
 GROUP = Group(
@@ -172,10 +213,12 @@ GROUP = Group(
         Drill("hosts", hosts, why_not=no_model),
         Drill("slow and endless servers", troublesome, why_not=no_model),
         Drill("adapters", adapters),
+        Drill("adapters' files", adapters_files, why_not=no_strace),
     ),
     (
         Control("--allow-image-hosts", "hosts", ("--allow-image-hosts", "{bird}")),
         Control("--max-fetch-time", "slow and endless servers", ("--max-fetch-time", "30")),
         Control("--max-image-size", "slow and endless servers", ("--max-image-size", "1GiB", "--max-body", "1GiB")),
+        Control("--adapter-dir", "adapters' files", ("--adapter-dir", "{folder}")),
     ),
 )

@@ -5,22 +5,34 @@ import json
 import time
 from collections import Counter
 from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
 
-from probes.answer import NO_ANSWER, Answer
+from probes.answer import NO_ANSWER, Answer, exchange
 from probes.bench import Bench
 from probes.cases import COMPLETIONS, client_of
 from probes.counts import Counts
-from probes.measure import percentile
+from probes.measure import Ratio, percentile
 from probes.probe import Attack, Control, Drill, Group
 from probes.target import MODEL, Target
 
 KEYS = ("octv_a_key_that_floods_the_server_0123456789abcd", "octv_a_key_that_is_used_as_meant_0123456789abcde")
 SLOW = '@script {"text": "The fox. The dog. ", "delay": 0.05}'
+STEADY = '@script {"text": "The fox. The dog. ", "delay": 0.02}'
 QUICK = '@script {"text": "The fox. The dog. ", "delay": 0.002}'
 NUM_AT_ONCE = 10
+NUM_SLOTS = 4
+NUM_PLACES = 2 * NUM_SLOTS
+"""With one in the queue for each slot: as many are served or wait, and none is refused."""
+PAUSE = 0.3
+"""Seconds: with it, ten times as many clients as places send ten times what four slots take in their 8 x 0.02 s."""
+LOAD_SECONDS = 60.0
+NUM_ROUNDS = 3
+"""Enough to tell whether they agree; one at small scales, which judges no times."""
+MIN_GOODPUT = 0.9
+MAX_P99 = 1.5
 
 
 def body_of(prompt: str, **fields: object) -> dict[str, object]:
@@ -54,35 +66,80 @@ async def full_queue(target: Target) -> Counts:
     return counts
 
 
+@dataclass(slots=True)
+class Load:
+    """What became of many clients' requests. served: seconds that each one took that was answered."""
+
+    served: list[float] = field(default_factory=list)
+    refused: list[float] = field(default_factory=list)
+    seconds: float = 0.0
+
+    @property
+    def goodput(self) -> float:
+        """Answers a second."""
+        return len(self.served) / self.seconds
+
+    @property
+    def p99(self) -> float:
+        return percentile(self.served, 99)
+
+
 async def ten_times(target: Target) -> Counts:
-    """Ten times what there are places for, for some seconds (F11): what is admitted is served, as much as before."""
-    counts, refusals = Counts(), list[float]()
-    seconds = 4 * min(1.0, target.scale)
-    async with client_of(target) as client:
-        usual = await _served(client, 4, seconds, counts, refusals)
-        loaded = await _served(client, 40, seconds, counts, refusals)
-    counts.figures["goodput of the usual"] = loaded / usual if usual else 0.0
-    counts.figures["refused after, p99 ms"] = 1000 * percentile(refusals, 99)
+    """Ten times as many as there are places for, in rounds, beside as many (F11): a minute, or ten at scale 10.
+
+    Who is admitted is served as soon, and as many are; both are judged where the rounds with as many agree.
+    """
+    counts, usual, loaded = Counts(), list[Load](), list[Load]()
+    num_rounds = min(target.sized(NUM_ROUNDS), NUM_ROUNDS)
+    seconds = LOAD_SECONDS * target.scale / num_rounds
+    for _ in range(num_rounds):
+        usual.append(await _loaded(target, NUM_PLACES, seconds / 4, counts))
+        loaded.append(await _loaded(target, 10 * NUM_PLACES, seconds, counts))
+    counts.count("some were refused", any(load.refused for load in loaded), "none")
+    _judge_ratios(
+        counts,
+        Ratio.of([load.goodput for load in loaded], [load.goodput for load in usual]),
+        Ratio.of([load.p99 for load in loaded], [load.p99 for load in usual]),
+    )
+    counts.figures["seconds under load"] = sum(load.seconds for load in loaded)
+    counts.figures["refused after, p99 ms"] = 1000 * percentile([each for load in loaded for each in load.refused], 99)
     return counts
 
 
-async def _served(
-    client: httpx.AsyncClient, num_clients: int, seconds: float, counts: Counts, refusals: list[float]
-) -> int:
-    """How many were answered in so many seconds. Who is refused asks again after a tenth of a second."""
-    num_served, end = 0, time.monotonic() + seconds
+def _judge_ratios(counts: Counts, goodput: Ratio, p99: Ratio) -> None:
+    counts.figures |= {"goodput of the usual": goodput.median, "p99 of the usual": p99.median}
+    counts.figures |= {"goodput resolvable": goodput.is_resolvable, "p99 resolvable": p99.is_resolvable}
+    if goodput.is_resolvable:
+        counts.count("goodput", goodput.median >= MIN_GOODPUT, f"{goodput.median:.2f} of the usual")
+    if p99.is_resolvable:
+        counts.count("p99 of the admitted", p99.median <= MAX_P99, f"{p99.median:.2f} times the usual")
 
-    async def work() -> None:
-        nonlocal num_served
-        while time.monotonic() < end:
-            answer = await ask(client, body_of(QUICK), refusals)
+
+async def _loaded(target: Target, num_clients: int, seconds: float, counts: Counts) -> Load:
+    """So many clients for so many seconds. Who is refused asks again after a while.
+
+    Each request has a connection of its own: a client's pool of many would be slower than the server.
+    """
+    load, start, place = Load(), time.monotonic(), target.place
+    body = json.dumps(body_of(STEADY)).encode()
+    request = place.head(COMPLETIONS, f"content-length: {len(body)}") + body
+
+    async def work(delay: float) -> None:
+        await asyncio.sleep(delay)
+        while time.monotonic() - start < seconds:
+            asked = time.monotonic()
+            answer = await exchange(place, request)
             counts.judge("one of many", answer, (200, 503))
-            num_served += answer.status == 200
-            if answer.status != 200:
-                await asyncio.sleep(0.1)
+            taken = time.monotonic() - asked
+            if answer.status == 200:
+                load.served.append(taken)
+            else:
+                load.refused.append(taken)
+                await asyncio.sleep(PAUSE)
 
-    await asyncio.gather(*(work() for _ in range(num_clients)))
-    return num_served
+    await asyncio.gather(*(work(PAUSE * number / num_clients) for number in range(num_clients)))
+    load.seconds = time.monotonic() - start
+    return load
 
 
 async def flooding_key(target: Target) -> Counts:
@@ -133,11 +190,12 @@ GROUP = Group(
     (
         Drill("a full queue", alone(full_queue, "--slots", "1", "--max-queue-per-slot", "1")),
         Drill("samples", alone(samples, "--slots", "4", "--max-queue-per-slot", "1")),
-        Drill("ten times as many", alone(ten_times, "--slots", "4", "--max-queue-per-slot", "1")),
+        Drill("ten times as many", alone(ten_times, "--slots", str(NUM_SLOTS), "--max-queue-per-slot", "1")),
         Attack("a flooding key", flooding_key, flags=("--key-concurrent", "2"), keys=KEYS),
     ),
     (
         Control("--max-queue-per-slot", "a full queue", ("--max-queue-per-slot", "100000")),
+        Control("--max-queue-per-slot: ten times", "ten times as many", ("--max-queue-per-slot", "100000")),
         Control("--key-concurrent", "a flooding key", ("--key-concurrent", "100000")),
     ),
 )

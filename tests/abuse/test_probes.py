@@ -97,6 +97,7 @@ def run(*arguments: str, folder: Path) -> tuple[int, list[dict[str, Any]]]:
         ("input", ("sizes", "generated bodies"), ("--examples", "100")),
         ("grammar", ("conversations", "unique schemas"), ("--scale", "0.1")),
         ("connections", ("smuggling", "large heads"), ("--scale", "0.1")),
+        ("network", ("bad networks", "HTTP fuzz"), ("--scale", "0.1")),
         ("access", ("headers", "web pages", "revocation"), ("--scale", "0.1")),
         ("overload", ("samples",), ("--scale", "0.1")),
         ("legit", ("headers and uploads",), ()),
