@@ -7,7 +7,6 @@ import sys
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -20,6 +19,7 @@ from probes.counts import Counts
 from probes.opened_files import no_strace, opened_files
 from probes.probe import MIB, Control, Drill, Group
 from probes.target import MODEL
+from support.bad_image_servers import make_trouble
 from support.bad_inputs import ADAPTER_PATHS, ADAPTERS
 from support.canary import Canary, canary
 from support.local_urls import OWN_MACHINE, PRIVATE
@@ -34,7 +34,6 @@ MAX_SECONDS = 1.1 * FETCH_SECONDS + 2
 BUFFERS = 20 * MIB
 """What the kernel may take from a sender though nobody reads it."""
 MAX_IMAGE_SIZE = 10 * MIB
-HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: image/png\r\n"
 LINKS = ("link.gguf", "linked/x.gguf", "twice.gguf", "passwd.gguf")
 """They lead out of the adapters' folder."""
 INSIDE = ("empty.gguf", "text.gguf", "cut.gguf", "folder.gguf", "pipe.gguf")
@@ -101,31 +100,6 @@ async def _troublesome(bench: Bench) -> Counts:
                 counts.count(f"{path} in time", seconds <= MAX_SECONDS, f"{seconds:.1f} s")
                 counts.count(f"{path} is not read on", num_bytes <= MAX_IMAGE_SIZE + BUFFERS, f"{num_bytes} bytes")
     return counts
-
-
-def make_trouble(front: Canary) -> None:
-    async def trickle(writer: asyncio.StreamWriter) -> None:
-        await front.send(writer, HEAD + b"content-length: 1000\r\n\r\n")
-        for _ in range(1000):
-            await front.send(writer, b"x")
-            await asyncio.sleep(0.05)
-
-    async def endless(writer: asyncio.StreamWriter) -> None:
-        await front.send(writer, HEAD + b"\r\n")
-        for _ in count():
-            await front.send(writer, bytes(2**16))
-
-    async def silent(writer: asyncio.StreamWriter) -> None:
-        for _ in count():
-            await front.send(writer, b"")
-            await asyncio.sleep(0.05)
-
-    front.answers |= {"/trickle": trickle, "/endless": endless, "/silent": silent}
-    front.serve("/huge", bytes(100), length=10 * 10**9)
-    front.serve("/short", bytes(100), length=1000)
-    front.redirect("/redirects", "/redirects/0")
-    for number in range(1000):
-        front.redirect(f"/redirects/{number}", f"/redirects/{number + 1}")
 
 
 @asynccontextmanager

@@ -1,13 +1,12 @@
 """Pictures from another server that may be asked for them, and what else that server does."""
 
-import asyncio
 from collections.abc import AsyncIterator, Iterator
-from itertools import count
 
 import httpx
 import pytest
 import pytest_asyncio
 
+from support.bad_image_servers import make_trouble
 from support.canary import Canary, canary
 from support.checks import check_error
 from support.local_urls import OWN_MACHINE, PRIVATE
@@ -45,7 +44,6 @@ REASONS = {
     "short": "The image cannot be fetched",
     "redirects": "The image is behind more than 3 redirects.",
 }
-PNG_HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: image/png\r\n"
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
@@ -141,33 +139,6 @@ async def test_a_picture_that_is_not_there_is_refused(client: httpx.AsyncClient,
     error = await refused(client, front.serve("/404", b"secret", status="404 Not Found"))
     assert error["code"] == "image_url_refused"
     assert "secret" not in error["message"]
-
-
-def make_trouble(front: Canary) -> None:
-    """One path for each kind of server that does not want to give a picture."""
-
-    async def trickle(writer: asyncio.StreamWriter) -> None:
-        await front.send(writer, PNG_HEAD + b"content-length: 1000\r\n\r\n")
-        for _ in range(1000):
-            await front.send(writer, b"x")
-            await asyncio.sleep(0.05)
-
-    async def endless(writer: asyncio.StreamWriter) -> None:
-        await front.send(writer, PNG_HEAD + b"\r\n")
-        for _ in count():
-            await front.send(writer, bytes(2**16))
-
-    async def silent(writer: asyncio.StreamWriter) -> None:
-        for _ in count():
-            await front.send(writer, b"")
-            await asyncio.sleep(0.05)
-
-    front.answers |= {"/trickle": trickle, "/endless": endless, "/silent": silent}
-    front.serve("/huge", bytes(100), length=10 * 10**9)
-    front.serve("/short", bytes(100), length=1000)
-    front.redirect("/redirects", "/redirects/0")
-    for number in range(1000):
-        front.redirect(f"/redirects/{number}", f"/redirects/{number + 1}")
 
 
 @pytest.mark.parametrize("trouble", REASONS)
