@@ -18,7 +18,7 @@ _SAFE_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 _MAX_IGNORED_HEADER = 1000
 
 CLIENT_CLOSED = 499
-"""Logged, never sent: its client went away, or did not read and was left."""
+"""Logged, never sent: its client went away, or did not read and was left, or the server ended first."""
 
 
 @dataclass(slots=True)

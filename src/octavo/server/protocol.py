@@ -2,10 +2,11 @@
 
 import asyncio
 import re
+from functools import partial
 from typing import Any, cast
 
 import httptools
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from octavo.api.errors import MalformedMessage, RequestTooSlow
 from octavo.core.delivery import set_delivery
@@ -63,7 +64,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._start_deadline(min(self._bounds.max_receive_time, SPARE_TIME))
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._is_cut = self.is_answering or self.flow.write_paused
+        self._is_cut = self.flow.write_paused
         self._spares.discard(self)
         self.transport.lost()
         self._stop_deadline()
@@ -113,11 +114,11 @@ class BoundedProtocol(HttpToolsProtocol):
         """Whether a whole answer has not left the process yet."""
         return not self.is_answering and self.transport.get_write_buffer_size() > 0
 
-    async def _delivered(self) -> bool:
-        """As a `Delivery`."""
+    async def _delivered(self, cycle: RequestResponseCycle) -> bool:
+        """As a `Delivery` of the cycle's answer; the next request may have begun."""
         if self.flow.write_paused:
             await self.flow.drain()
-        return not self._is_cut
+        return cycle.response_complete and not self._is_cut
 
     def make_room(self) -> None:
         if not self.transport.is_closing() and not self.is_answering:
@@ -155,10 +156,6 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._body is None:
             raise MalformedMessage("This is no HTTP/1.1 request.")
 
-    def on_message_begin(self) -> None:
-        super().on_message_begin()
-        set_delivery(cast(dict[str, Any], self.scope), self._delivered)
-
     def on_headers_complete(self) -> None:
         version = self.parser.get_http_version()
         if version not in ("1.0", "1.1"):
@@ -172,6 +169,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self.expect_100_continue = False
             self.app = Unframed(self.app, lambda: self.cycle)  # for good: such a connection has one request
         super().on_headers_complete()
+        set_delivery(cast(dict[str, Any], self.scope), partial(self._delivered, self.cycle))
         self._body = body
         self._stays_open = self.cycle.keep_alive
         self.cycle.keep_alive = False  # who is answered before the body has come may send it or not: nobody can tell

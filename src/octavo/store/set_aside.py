@@ -1,5 +1,6 @@
 """Files with what could not be stored. Nothing bounds them, so that no row is lost: somebody has to look at them."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,5 +18,8 @@ class SetAside:
     @classmethod
     def found(cls, root: Path) -> "SetAside":
         """In a spool, whoever left them. Raises OSError."""
-        sizes = [path.stat().st_size for path in root.glob(f"*{BAD}")]
+        sizes = []
+        for path in root.glob(f"*{BAD}"):
+            with suppress(FileNotFoundError):  # somebody is taking them away
+                sizes.append(path.stat().st_size)
         return cls(len(sizes), sum(sizes))
