@@ -12,22 +12,29 @@ import httpx
 SECONDS = 60.0
 """Until a server that does not answer is a failure; nothing is measured with it."""
 READ_BYTES = 2**16
+CONTINUE = 100
+"""The status that says that a body may come; an answer follows it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """status: 0 where the connection was closed without an answer. headers: by their lower-case names."""
+    """status: 0 where the connection was closed without an answer. headers: by their lower-case names.
+
+    is_whole: whether all of it came, by its framing. has_more: whether something came behind it.
+    """
 
     status: int
     headers: dict[str, str] = field(default_factory=dict)
     body: bytes = b""
+    is_whole: bool = True
+    has_more: bool = False
 
     @classmethod
     def of(cls, response: httpx.Response) -> "Answer":
         return cls(response.status_code, dict(response.headers.items()), response.content)
 
 
-NO_ANSWER = Answer(0)
+NO_ANSWER = Answer(0, is_whole=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,28 +80,23 @@ async def converse(place: Place, data: bytes, seconds: float = SECONDS) -> bytes
             writer.transport.abort()
 
 
-def first_answer(data: bytes) -> Answer:
-    """Of all that came back on a connection."""
-    reading = _Reading()
-    with suppress(httptools.HttpParserError):
-        reading.parser.feed_data(data)
-    return reading.answer()
+def first_answer(data: bytes, *, is_head: bool = False, is_closed: bool = True) -> Answer:
+    """Of all that came back on a connection. is_head, is_closed: see AnswerReader."""
+    reading = AnswerReader(is_head=is_head)
+    reading.push(data)
+    return reading.answer(is_closed=is_closed)
 
 
 async def read_answer(reader: asyncio.StreamReader) -> Answer:
-    reading = _Reading()
-    while not reading.is_whole:
+    reading, is_closed = AnswerReader(), False
+    while not (reading.is_over or is_closed):
         try:
             data = await reader.read(READ_BYTES)
-        except OSError:
+        except OSError:  # a reset is the end of no answer
             break
-        if not data:
-            break
-        try:
-            reading.parser.feed_data(data)
-        except httptools.HttpParserError:
-            break
-    return reading.answer()
+        reading.push(data)
+        is_closed = not data
+    return reading.answer(is_closed=is_closed)
 
 
 async def pieces(data: bytes, size: int) -> AsyncIterator[bytes]:
@@ -102,27 +104,73 @@ async def pieces(data: bytes, size: int) -> AsyncIterator[bytes]:
         yield data[start : start + size]
 
 
-class _Reading:
-    """One answer while it arrives; httptools calls the `on_` methods."""
+class AnswerReader:
+    """The first answer of a connection while it arrives; httptools calls the `on_` methods.
 
-    def __init__(self) -> None:
-        self.is_whole = False
-        self.parser = httptools.HttpResponseParser(self)
+    It is whole by its framing alone. is_head: it answers HEAD, and so its head is all of it. is_over: nothing that
+    comes can change it any more, as it is whole or no HTTP.
+    """
+
+    def __init__(self, *, is_head: bool = False) -> None:
+        self.is_over = False
+        self._is_head = is_head
+        self._parser = httptools.HttpResponseParser(self)
+        self._status = 0
         self._headers: dict[str, str] = {}
         self._parts: list[bytes] = []
+        self._is_whole = False
+        self._has_more = False
+
+    def push(self, data: bytes) -> None:
+        try:
+            self._parser.feed_data(data)
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade):
+            self._note_more()
+            self.is_over = True
+
+    def answer(self, *, is_closed: bool) -> Answer:
+        """As far as it has come. is_closed: whether the connection has ended, which ends an answer without a length."""
+        if not self._status:
+            return NO_ANSWER
+        ends_with_connection = not self._headers.keys() & {"content-length", "transfer-encoding"}
+        is_whole = self._is_whole or (is_closed and ends_with_connection and not self.is_over)
+        return Answer(self._status, self._headers, b"".join(self._parts), is_whole, self._has_more)
+
+    def on_message_begin(self) -> None:
+        self._note_more()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        self._headers[name.decode("latin-1").lower()] = value.decode("latin-1")
+        if not self._is_whole:
+            self._headers[name.decode("latin-1").lower()] = value.decode("latin-1")
+
+    def on_headers_complete(self) -> None:
+        if self._is_whole or self._is_interim:
+            return
+        self._status = self._parser.get_status_code()
+        if self._is_head:
+            self._end()
+
+    def on_chunk_header(self) -> None:
+        self._note_more()
 
     def on_body(self, data: bytes) -> None:
-        self._parts.append(data)
+        self._note_more()
+        if not self._is_whole:
+            self._parts.append(data)
 
     def on_message_complete(self) -> None:
-        self.is_whole = True
+        if not self._is_interim:
+            self._end()
 
-    def answer(self) -> Answer:
-        status = self.parser.get_status_code()
-        return Answer(status, self._headers, b"".join(self._parts)) if status else NO_ANSWER
+    @property
+    def _is_interim(self) -> bool:
+        return self._parser.get_status_code() == CONTINUE
+
+    def _end(self) -> None:
+        self.is_over = self._is_whole = True
+
+    def _note_more(self) -> None:
+        self._has_more |= self._is_whole
 
 
 async def _send(writer: asyncio.StreamWriter, data: bytes | AsyncIterable[bytes]) -> None:

@@ -3,20 +3,17 @@
 import asyncio
 import random
 import socket
-import struct
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from enum import Enum
 
 from probes.answer import READ_BYTES, Place
+from probes.sockets import ESTABLISHED, is_in_state, reset_on_close, small_socket
 
-RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 RECEIVE_BYTES = 2**14
 """That the kernel takes of an answer while it is not read: few, so that the server soon has to wait."""
 NO_END = 2**62
-ESTABLISHED = 1
-"""Of TCP's states: neither side has said that it ends."""
 
 
 class End(Enum):
@@ -64,11 +61,12 @@ class BadNetwork:
     """A TCP proxy on a free port of this machine, whose connections have a fault.
 
     num_bytes: of the fault's side, that are carried before a connection's end. num_ended: connections that have come
-    to it.
+    to it. num_pauses: pieces that were kept waiting.
     """
 
     def __init__(self, place: Place, fault: Fault, num_bytes: int = 0, seed: int = 0) -> None:
         self.num_ended = 0
+        self.num_pauses = 0
         self._place = place
         self._fault = fault
         self._num_bytes = num_bytes
@@ -77,9 +75,14 @@ class BadNetwork:
         self._upstream: list[socket.socket] = []
 
     @property
+    def has_acted(self) -> bool:
+        """Whether the fault took place: its end, or, where it has none, a pause."""
+        return (self.num_pauses if self._fault.end is None else self.num_ended) > 0
+
+    @property
     def num_held(self) -> int:
         """Connections that the server has not ended, and this network has not either."""
-        return sum(_is_established(each) for each in self._upstream)
+        return sum(is_in_state(each, ESTABLISHED) for each in self._upstream)
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[Place]:
@@ -112,10 +115,7 @@ class BadNetwork:
             _end(each, self._fault.end if is_fault else None)
 
     async def _connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        client = socket.socket()
-        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BYTES)
-        client.setblocking(False)
-        await asyncio.get_running_loop().sock_connect(client, (self._place.host, self._place.port))
+        client = await small_socket(self._place, RECEIVE_BYTES)
         return await asyncio.open_connection(sock=client, limit=RECEIVE_BYTES)
 
     async def _carry(self, side: Side, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -124,6 +124,7 @@ class BadNetwork:
         num_left = self._num_bytes if ends else NO_END
         while num_left > 0 and (piece := await reader.read(min(self._fault.piece_bytes, num_left))):
             if self._fault.pause and self._random.random() < self._fault.share:
+                self.num_pauses += 1
                 await asyncio.sleep(self._fault.pause)
             writer.write(piece)
             await writer.drain()
@@ -137,10 +138,6 @@ class _Ended(Exception):
     """So many bytes were carried as the fault lets through."""
 
 
-def _is_established(connection: socket.socket) -> bool:
-    return connection.fileno() >= 0 and connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] == ESTABLISHED
-
-
 def _end(writer: asyncio.StreamWriter, end: End | None) -> None:
     match end:
         case End.SILENCE:
@@ -148,7 +145,7 @@ def _end(writer: asyncio.StreamWriter, end: End | None) -> None:
             writer.transport.pause_reading()
         case End.RESET:
             with suppress(OSError):  # closed already
-                writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET_ON_CLOSE)
+                reset_on_close(writer)
             writer.transport.abort()
         case End.CLOSE | None:
             writer.close()

@@ -10,7 +10,9 @@ from probes.counts import Counts
 from probes.target import Target
 
 ROOT = Path(__file__).parents[1]
-EXPECTED = (200, 400, 404, 414, 416, 431)
+OK = (200,)
+EXPECTED = (*OK, 400, 404, 414, 416, 431)
+MIN_PAGES = 4
 NUM_PARTS = 100_000
 MAX_HEADER = 60_000
 """Bytes of a header that is just not too large."""
@@ -68,16 +70,19 @@ JUNK = (
 )
 
 
-async def pages_of(target: Target) -> dict[str, int]:
-    """The paths to which `/` and its pages link, with the bytes that each has."""
-    sizes, waiting = dict[str, int](), ["/"]
+async def pages_of(target: Target, counts: Counts) -> dict[str, bytes]:
+    """The paths to which `/` and its pages link, with the body of each."""
+    pages, waiting = dict[str, bytes](), ["/"]
     while waiting:
         path = waiting.pop()
         answer = await _get(target, path)
-        sizes[path] = len(answer.body)
+        counts.judge(path, answer, OK)
+        counts.count(f"{path}: whole", answer.is_whole)
+        pages[path] = answer.body
         links = re.findall(r'(?:href=|src=|: ?)"(/[^"]*)"', answer.body.decode()) if path in ("/", "/docs") else []
-        waiting += [link for link in links if link not in sizes]
-    return sizes
+        waiting += [link for link in links if link not in pages]
+    counts.count("pages", len(pages) >= MIN_PAGES, f"{list(pages)}")
+    return pages
 
 
 def traversals(pages: list[str]) -> Iterator[str]:
@@ -120,25 +125,38 @@ def queries() -> Iterator[tuple[str, tuple[int, ...]]]:
 
 async def documents(target: Target) -> Counts:
     """Static and document routes (A10): nothing from elsewhere, and no answer is larger than its page."""
-    counts, pages = Counts(), await pages_of(target)
-    secrets = tuple(filter(None, map(_first_line, (Path("/etc/passwd"), ROOT / "pyproject.toml"))))
+    counts, secrets = Counts(), secret_lines()
+    pages = await pages_of(target, counts)
     for path in traversals(list(pages)):
-        answer = await _get(target, path)
-        _judge(counts, f"path {path[:60]!r}", answer, EXPECTED, max(pages.values()), secrets)
-    for page, size in pages.items():
+        judge_elsewhere(counts, f"path {path[:60]!r}", await _get(target, path), list(pages.values()), secrets)
+    for page, body in pages.items():
         for name, line, expected in bad_headers():
-            _judge(counts, f"{page}: {name}", await _get(target, page, line), expected, size, secrets)
+            judge(counts, f"{page}: {name}", await _get(target, page, line), expected, len(body), secrets)
         for query, expected in queries():
             answer = await _get(target, page + query)
-            _judge(counts, f"{page}{query[:20]} of {len(query)}", answer, expected, size, secrets)
+            judge(counts, f"{page}{query[:20]} of {len(query)}", answer, expected, len(body), secrets)
     counts.figures["pages"] = len(pages)
     return counts
 
 
-def _judge(
+def secret_lines() -> tuple[str, ...]:
+    """A part of each of the files that are asked for."""
+    lines = map(_first_line, (Path("/etc/passwd"), ROOT / "pyproject.toml"))
+    return ("PATH=", *filter(None, lines))
+
+
+def judge_elsewhere(counts: Counts, name: str, answer: Answer, pages: list[bytes], secrets: tuple[str, ...]) -> None:
+    """Whatever its path is taken for: a success shows a page."""
+    judge(counts, name, answer, EXPECTED, max(map(len, pages)), secrets)
+    counts.count(f"{name}: a page", answer.status >= 400 or answer.body in pages, f"{answer.body[:200]!r}")
+
+
+def judge(
     counts: Counts, name: str, answer: Answer, expected: tuple[int, ...], size: int, secrets: tuple[str, ...]
 ) -> None:
+    """size: of the page, in bytes."""
     counts.judge(name, answer, expected)
+    counts.count(f"{name}: whole", answer.is_whole, f"{len(answer.body)} bytes came")
     held = next((secret for secret in secrets if secret in answer.body.decode("utf-8", "replace")), "")
     counts.count(f"{name}: no other file", not held, held)
     most = MAX_GROWTH * size if answer.status < 400 else MAX_ERROR

@@ -4,15 +4,14 @@ import asyncio
 import json
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
+from typing import Self
 
 import httptools
-from benchmarks import http_client
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
-from probes.answer import READ_BYTES, SECONDS, Answer, Place
+from probes.answer import READ_BYTES, SECONDS, Answer, AnswerReader, Place, first_answer
 from probes.cases import CHAT, COMPLETIONS
 from probes.counts import Counts
 from probes.http_changes import END, Change, Parts, changes
@@ -28,6 +27,8 @@ AT_A_TIME = 16
 MAX_CHANGES = 3
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 HEAD = re.compile(rb"(?:\r\n)*HEAD ")
+ID = "x-request-id"
+LAST_ID = "the-last-request"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,14 +45,42 @@ class Sending:
     @property
     def is_whole(self) -> bool:
         """Whether another reader of HTTP than the server's own has seen the end of a request."""
-        reading = http_client.Answer()
-        with suppress(httptools.HttpParserError, httptools.HttpParserUpgrade):
-            httptools.HttpRequestParser(reading).feed_data(self.data)
-        return reading.is_complete
+        return Requests.of(self.data).num_whole > 0
 
-    def may_be_ignored(self, received: bytes) -> bool:
-        """Whether the connection may be closed after so much, which is no answer."""
-        return self.ends or not (received or self.data.strip(END))
+    @property
+    def is_one(self) -> bool:
+        """Whether that has seen one request, which ends with the last byte."""
+        seen = Requests.of(self.data)
+        return seen.is_http and seen.num_begun == seen.num_whole == 1 and not Requests.of(self.data[:-1]).num_whole
+
+    @property
+    def may_be_ignored(self) -> bool:
+        """Whether the connection may be closed without an answer."""
+        return self.ends or not self.data.strip(END)
+
+
+class Requests:
+    """Those in some bytes, as httptools sees them, which calls the `on_` methods. num_whole: whose end has come."""
+
+    def __init__(self) -> None:
+        self.num_begun = 0
+        self.num_whole = 0
+        self.is_http = True
+
+    @classmethod
+    def of(cls, data: bytes) -> Self:
+        seen = cls()
+        try:
+            httptools.HttpRequestParser(seen).feed_data(data)
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade):
+            seen.is_http = False
+        return seen
+
+    def on_message_begin(self) -> None:
+        self.num_begun += 1
+
+    def on_message_complete(self) -> None:
+        self.num_whole += 1
 
 
 def good_requests(place: Place) -> list[Parts]:
@@ -130,7 +159,8 @@ def generated_sendings(target: Target, number: int) -> list[Sending]:
 async def http_fuzz(target: Target) -> Counts:
     """Good requests with changes in each of their parts (I17), each on a connection of its own.
 
-    Each is answered in whole, in HTTP and as specified, or, where no request has come, its connection is closed.
+    What is one request to another reader of HTTP is answered once, in whole and as specified; so is the first of all
+    else. Only where nothing but line ends has come, or the client ends, the connection may be closed without an answer.
     """
     counts = Counts()
     for parts in good_requests(target.place):
@@ -149,102 +179,100 @@ async def http_fuzz(target: Target) -> Counts:
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """is_closed: whether the server has ended the connection; else it stays open, and nothing more was read."""
+    """data: up to the end of an answer, or of the connection. behind: what comes then, up to the connection's end.
+
+    is_closed: whether the server has ended the connection; else it stays open, and nothing more was read.
+    """
 
     data: bytes
     is_closed: bool
+    behind: bytes = b""
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether anything of an answer has come; that a body may come is none."""
+        return self.data.removeprefix(CONTINUE) != b""
 
 
 async def received_for(place: Place, sending: Sending) -> Received:
-    """What comes back up to the end of an answer, or of the connection."""
-    received = b""
+    """Behind the answer to one request a last request is sent: what comes before its answer, nobody has asked for."""
+    data, behind, is_closed = bytearray(), bytearray(), False
     try:
         reader, writer = await place.connect()
     except OSError:
-        return Received(received, is_closed=True)
+        return Received(b"", is_closed=True)
     try:
         async with asyncio.timeout(SECONDS):
             writer.write(sending.data)
             if sending.ends:
                 writer.write_eof()
-            while not is_over(received, sending.is_head):
-                if not (data := await _read(reader)):
-                    return Received(received, is_closed=True)
-                received += data
+            is_closed = await _read_into(data, reader, AnswerReader(is_head=sending.is_head))
+            if sending.is_one and not is_closed:
+                if not sending.ends:
+                    writer.write(place.head("/health", "connection: close", f"{ID}: {LAST_ID}", method="GET"))
+                is_closed = await _read_into(behind, reader)
     except TimeoutError:
         pass
     finally:
         writer.transport.abort()
-    return Received(received, is_closed=False)
+    return Received(bytes(data), is_closed, bytes(behind))
 
 
-async def _read(reader: asyncio.StreamReader) -> bytes:
-    try:
-        return await reader.read(READ_BYTES)
-    except OSError:  # a reset is an end as well
-        return b""
-
-
-def is_over(received: bytes, is_head: bool) -> bool:
-    """Whether an answer has come, or something that is none."""
-    try:
-        return parsed(received, is_head) is not None
-    except httptools.HttpParserError:
-        return True
-
-
-class _Reading(http_client.Answer):
-    """The first answer of a connection, with its headers."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.parser = httptools.HttpResponseParser(self)
-        self.headers: dict[str, str] = {}
-        self.status = 0
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        if not self.is_complete:
-            super().on_header(name, value)
-            self.headers[name.decode("latin-1").lower()] = value.decode("latin-1")
-
-    def on_headers_complete(self) -> None:
-        super().on_headers_complete()
-        self.status = self.status or self.parser.get_status_code()
-
-    def on_body(self, data: bytes) -> None:
-        if not self.is_complete:
-            super().on_body(data)
-
-
-def parsed(received: bytes, is_head: bool, is_closed: bool = False) -> Answer | None:
-    """An answer that is whole by its framing. is_head: its head is. Raises httptools.HttpParserError."""
-    reading, data = _Reading(), received.removeprefix(CONTINUE)
-    head, end, _ = data.partition(END + END)
-    reading.parser.feed_data(head + end if is_head else data)
-    is_whole = reading.is_complete or is_head or (is_closed and reading.ends_with_connection)
-    if not (reading.has_headers and is_whole):
-        return None
-    return Answer(reading.status, reading.headers, reading.take())
+async def _read_into(received: bytearray, reader: asyncio.StreamReader, answer: AnswerReader | None = None) -> bool:
+    """Up to the end of an answer, where one is given, or of the connection. Whether that has ended."""
+    while answer is None or not answer.is_over:
+        try:
+            data = await reader.read(READ_BYTES)
+        except OSError:  # a reset is an end as well
+            return True
+        if not data:
+            return True
+        received += data
+        if answer is not None:
+            answer.push(data)
+    return False
 
 
 def judge(counts: Counts, sending: Sending, received: Received, expected: tuple[int, ...]) -> None:
     name = f"{sending.data[:200]!r}"
     if sending.is_whole:
         expected = tuple(status for status in expected if status != TOO_SLOW)
-    try:
-        answer = parsed(received.data, sending.is_head, received.is_closed)
-    except httptools.HttpParserError:
-        counts.count(name, False, f"the answer is not HTTP: {received.data[:200]!r}")
-        return
+    answer = first_answer(received.data, is_head=sending.is_head, is_closed=received.is_closed)
     _tell(counts, answer)
-    if answer is None:
-        counts.count(name, received.is_closed and sending.may_be_ignored(received.data), f"{received}"[:300])
+    if fault := _fault_of(sending, received, answer):
+        counts.count(name, False, fault)
+    elif not received.has_begun:
+        counts.count(name, True)
     elif sending.is_head:  # its answer has no body to be judged
         counts.count(name, answer.status in expected, str(answer.status))
     else:
         counts.judge(name, answer, expected, sent=sending.data)
 
 
-def _tell(counts: Counts, answer: Answer | None) -> None:
-    kind = "no answer" if answer is None else f"{answer.status}"
+def _fault_of(sending: Sending, received: Received, answer: Answer) -> str:
+    """Why this is neither one whole answer nor an end that may be; "" where it is."""
+    if not received.has_begun:
+        is_right = received.is_closed and sending.may_be_ignored
+        return "" if is_right else f"no answer, and the connection is {'closed' if received.is_closed else 'open'}"
+    if not answer.is_whole:
+        return f"the answer is not whole, or not HTTP: {received}"[:300]
+    if sending.is_one and (answer.has_more or not _is_last(received.behind)) and not _has_body(answer, received):
+        return f"one request, and more than one answer: {received.data[-100:]!r}, {received.behind[:100]!r}"
+    return ""
+
+
+def _is_last(behind: bytes) -> bool:
+    """Whether this is the answer to the last request, or none."""
+    answer = first_answer(behind)
+    return not behind or (answer.is_whole and not answer.has_more and answer.headers.get(ID) == LAST_ID)
+
+
+def _has_body(answer: Answer, received: Received) -> bool:
+    """Whether what follows is its own body and the end: who is refused before that is known as HEAD gets one."""
+    whole = first_answer(received.data + received.behind)
+    return ID not in answer.headers and whole.is_whole and not whole.has_more
+
+
+def _tell(counts: Counts, answer: Answer) -> None:
+    kind = f"{answer.status}" if answer.status else "no answer"
     counts.figures[kind] = counts.figures.get(kind, 0) + 1

@@ -26,7 +26,7 @@ def no_strace() -> str:
         try:
             with opened_files([sleeper.pid], Path(folder)):
                 return ""
-        except AssertionError:
+        except (AssertionError, subprocess.TimeoutExpired):
             return "strace may not be attached to a process here"
         finally:
             sleeper.kill()
@@ -43,7 +43,7 @@ class OpenedFiles:
 def opened_files(pids: Iterable[int], folder: Path) -> Iterator[OpenedFiles]:
     """By these processes and their later children, during the block; known after it. folder: for the traces.
 
-    Raises AssertionError where strace cannot be attached.
+    Raises AssertionError where strace cannot be attached, and subprocess.TimeoutExpired where it does not let go.
     """
     pids, opened = list(pids), OpenedFiles()
     places = [part for pid in pids for part in ("-p", str(pid))]
@@ -53,8 +53,7 @@ def opened_files(pids: Iterable[int], folder: Path) -> Iterator[OpenedFiles]:
             assert tracer.poll() is None, "strace could not be attached"
             yield opened
         finally:
-            tracer.send_signal(signal.SIGINT)  # it lets go of them, and they go on
-            tracer.wait(SECONDS)
+            end_tracer(tracer)
     for trace in folder.glob("trace.*"):
         opened.paths |= {path for line in trace.read_text("utf-8", "replace").splitlines() if (path := path_in(line))}
 
@@ -71,7 +70,23 @@ def path_in(line: str) -> str:
     return str(Path(asked[1] or "/", asked[2])) if asked else ""
 
 
+def end_tracer(tracer: "subprocess.Popen[bytes]", seconds: float = SECONDS) -> None:
+    """It lets go of the processes, and they go on. Raises subprocess.TimeoutExpired where it had to be killed."""
+    tracer.send_signal(signal.SIGINT)
+    try:
+        tracer.wait(seconds)
+    finally:
+        tracer.kill()
+
+
 def _is_traced(pid: int) -> bool:
     """In all of its threads."""
-    states = [status.read_text() for status in Path(f"/proc/{pid}/task").glob("*/status")]
-    return all("TracerPid:\t0\n" not in state for state in states)
+    return all("TracerPid:\t0\n" not in state_in(status) for status in Path(f"/proc/{pid}/task").glob("*/status"))
+
+
+def state_in(status: Path) -> str:
+    """Of a thread; "" where it has just ended."""
+    try:
+        return status.read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""

@@ -14,6 +14,7 @@ import psutil
 from probes.bench import Bench
 from probes.companion import Companion, accompanied
 from probes.counts import Counts, counts_from
+from probes.gauges import num_running, num_waiting
 from probes.healthy import Health
 from probes.measure import Ratio, percentile
 from probes.probe import Attack, Drill, Probe
@@ -210,9 +211,7 @@ def is_idle(target: Target) -> bool:
         page = httpx.get(f"{target.url}/metrics", headers=target.headers, timeout=SECONDS, trust_env=False).text
     except httpx.HTTPError:
         return False
-    gauges = ("octavo_requests_running{", "octavo_requests_waiting{")
-    values = [float(line.rpartition(" ")[2]) for line in page.splitlines() if line.startswith(gauges)]
-    return bool(values) and not any(values)
+    return num_running(page) + num_waiting(page) == 0
 
 
 def _wait_idle(server: Server, target: Target) -> None:

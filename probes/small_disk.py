@@ -17,7 +17,7 @@ def small_disk(size: int = 2**20) -> Iterator[Path]:
         try:
             yield Path(folder)
         finally:
-            _run("umount", folder)
+            _run("umount", "--lazy", folder)  # also where something still has a file open in it
 
 
 def no_small_disk() -> str:

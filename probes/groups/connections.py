@@ -4,7 +4,6 @@ import asyncio
 import json
 import re
 import socket
-import struct
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import suppress
@@ -14,7 +13,9 @@ from typing import Any
 from probes.answer import NO_ANSWER, SECONDS, Answer, Place, converse, exchange, first_answer, read_answer
 from probes.cases import CHAT, COMPLETIONS
 from probes.counts import Counts
+from probes.gauges import num_running
 from probes.probe import MIB, Attack, Control, Group
+from probes.sockets import CLOSE_WAIT, CLOSED, is_in_state, reset_on_close, small_socket
 from probes.target import MODEL, Target
 
 RECEIVE_SECONDS = 3
@@ -22,12 +23,13 @@ RECEIVE_SECONDS = 3
 UNREAD_SECONDS = 2
 SLOW = ("--max-receive-time", str(RECEIVE_SECONDS))
 UNREAD = ("--max-unread-time", str(UNREAD_SECONDS))
+RECEIVE_BYTES = 4096
+"""That the kernel takes for a client that does not read."""
 CLOSED_WITHIN = 10 * RECEIVE_SECONDS
 """Seconds in which a slow connection must be closed, on a machine that is busy."""
 AT_A_TIME = 50
 LAST = -1
 """In place of a number of events: all."""
-RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 ENDLESS = '@script {"text": "The fox. The dog. ", "delay": 0.02}'
 FLOOD = ("--scripted-delay", "0.005", "--ctx", "16384")
 """With all log-probabilities, more than the kernel takes from a server whose client does not read."""
@@ -229,7 +231,7 @@ async def slow_readers(target: Target) -> Counts:
     body = body_of("x", stream=True, max_tokens=10_000, logprobs=20)
 
     async def stay(turn: int) -> None:
-        client = await _small_socket(target.place)
+        client = await small_socket(target.place, RECEIVE_BYTES)
         loop, start = asyncio.get_running_loop(), time.monotonic()
         try:
             await loop.sock_sendall(client, request_of(target, body))
@@ -244,22 +246,11 @@ async def slow_readers(target: Target) -> Counts:
     return counts
 
 
-async def _small_socket(place: Place) -> socket.socket:
-    client = socket.socket()
-    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    client.setblocking(False)
-    await asyncio.get_running_loop().sock_connect(client, (place.host, place.port))
-    return client
-
-
 async def _closes_unread(client: socket.socket) -> bool:
     """Whether the other side resets the connection; nothing is read, and an error is pending when it has."""
     deadline = time.monotonic() + CLOSED_WITHIN
     while time.monotonic() < deadline:
-        if client.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] in (
-            7,
-            8,
-        ):  # closed, or closed by the other side
+        if is_in_state(client, CLOSED, CLOSE_WAIT):
             return True
         await asyncio.sleep(0.1)
     return False
@@ -279,7 +270,7 @@ async def aborts(target: Target) -> Counts:
         last: dict[str, Any] = {"max_tokens": 32} if num_events == LAST else {}
         reader, writer = await target.place.connect()
         if is_rude:
-            writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET_ON_CLOSE)
+            reset_on_close(writer)
         writer.write(request_of(target, body_of(ENDLESS, stream=is_streamed, **last)))
         received = b""
         while not _has_come(received, num_events) and (data := await reader.read(4096)):
@@ -303,8 +294,7 @@ async def _seconds_until_idle(target: Target) -> float:
     start = time.monotonic()
     while time.monotonic() - start < SECONDS:
         answer = await exchange(target.place, target.place.head("/metrics", *_key(target), method="GET"))
-        lines = [line for line in answer.body.decode().splitlines() if line.startswith("octavo_requests_running{")]
-        if not answer.body.startswith(b"#") or all(float(line.rpartition(" ")[2]) <= 1 for line in lines):
+        if not answer.body.startswith(b"#") or num_running(answer.body.decode()) <= 1:
             break
         await asyncio.sleep(0.05)
     return time.monotonic() - start

@@ -20,6 +20,7 @@ from probes.answer import Answer
 from probes.bench import Bench
 from probes.cases import COMPLETIONS, client_of
 from probes.counts import Counts
+from probes.gauges import num_running
 from probes.measure import percentile
 from probes.probe import Control, Drill, Group
 from probes.talk import CUT, DONE, ERROR, REFUSED, Talk, talk
@@ -89,7 +90,7 @@ async def _begin(client: httpx.AsyncClient, number: int, phase: str) -> tuple[An
 
     async def begun() -> None:
         while True:
-            if _num_running(await client.get("/metrics")) >= len(talks):
+            if num_running((await client.get("/metrics")).text) >= len(talks):
                 break
             await asyncio.sleep(0.02)
         for _ in range(NUM_STREAMS if has_begun else 0):
@@ -97,11 +98,6 @@ async def _begin(client: httpx.AsyncClient, number: int, phase: str) -> tuple[An
             await has_begun.acquire()
 
     return begun(), talks
-
-
-def _num_running(page: httpx.Response) -> int:
-    lines = [line for line in page.text.splitlines() if line.startswith("octavo_requests_running{")]
-    return sum(int(float(line.rpartition(" ")[2])) for line in lines)
 
 
 async def _recovered(client: httpx.AsyncClient, old: int, server: Server, counts: Counts, name: str) -> float:

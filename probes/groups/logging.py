@@ -267,7 +267,7 @@ def _judge_rows(counts: Counts, ends: list[Talk], rows: defaultdict[str, float],
         ("counted as logged", rows["logged"] == len(acknowledged)),
         ("counted as stored", rows["stored"] == len(stored)),
         ("counted as refused or lost", num_not == len(ends) - len(acknowledged)),
-        ("set aside or deleted", not rows["set_aside"] + rows["deleted"]),
+        ("none set aside or deleted", not rows["set_aside"] + rows["deleted"]),
     ):
         counts.count(
             what, is_right, f"{len(ends)} asked, {len(acknowledged)} acknowledged, {len(stored)} rows, {dict(rows)}"

@@ -19,6 +19,7 @@ from probes.answer import SECONDS, Place, exchange
 from probes.bad_network import FAULTS, BadNetwork, End, Fault, Side
 from probes.cases import CHAT, COMPLETIONS
 from probes.counts import Counts
+from probes.gauges import num_running
 from probes.groups.connections import all_of
 from probes.http_fuzz import http_fuzz
 from probes.probe import Attack, Control, Group
@@ -188,8 +189,7 @@ async def bad_networks(target: Target) -> Counts:
 async def _judge_rest(counts: Counts, target: Target, made: Sequence[tuple[Fault, BadNetwork]]) -> None:
     """That each fault took place, and what the server keeps of it."""
     for fault in FAULTS:
-        num_ended = sum(network.num_ended for each, network in made if each is fault)
-        counts.count(f"{fault.name} took place", fault.end is None or num_ended > 0)
+        counts.count(f"{fault.name} took place", any(network.has_acted for each, network in made if each is fault))
 
     async def are_all_let_go() -> bool:
         return not any(network.num_held for _, network in made)
@@ -201,8 +201,7 @@ async def _judge_rest(counts: Counts, target: Target, made: Sequence[tuple[Fault
 async def is_idle(target: Target) -> bool:
     """Whether at most one request runs, the healthy client's."""
     page = await exchange(target.place, target.place.head("/metrics", method="GET"))
-    lines = [line for line in page.body.decode().splitlines() if line.startswith("octavo_requests_running{")]
-    return bool(lines) and sum(float(line.rpartition(" ")[2]) for line in lines) <= 1
+    return num_running(page.body.decode()) <= 1
 
 
 async def _is_soon(holds: Callable[[], Awaitable[bool]]) -> bool:

@@ -5,14 +5,13 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing, suppress
 
-import httptools
 import pytest
-from probes.answer import Place
+from probes.answer import Answer, Place, exchange, first_answer
 from probes.bad_network import FAULTS, BadNetwork, End, Fault, Side
 from probes.cases import COMPLETIONS
 from probes.counts import Counts
 from probes.groups.network import Request, Seen, Whole, look
-from probes.http_fuzz import EXPECTED, Received, Sending, generated_sendings, judge, parsed
+from probes.http_fuzz import EXPECTED, Received, Sending, generated_sendings, judge, received_for
 from probes.target import Target
 
 TEXT = "one two three"
@@ -27,6 +26,9 @@ def event(text: str) -> bytes:
 
 DONE = b"data: [DONE]\n\n"
 BODY = json.dumps({"choices": [{"text": TEXT}]}).encode()
+GET = b"GET / HTTP/1.1\r\nhost: x\r\n\r\n"
+HEAD = GET.replace(b"GET", b"HEAD")
+LAST = b"HTTP/1.1 200 OK\r\nx-request-id: the-last-request\r\ncontent-length: 0\r\n\r\n"
 
 
 def framed(body: bytes, length: int | None = None) -> bytes:
@@ -85,6 +87,15 @@ async def test_a_network_carries_all_or_so_many_bytes(fault: Fault) -> None:
             seen = await look(entrance, PLAIN, Whole(TEXT, len(BODY)), patience)
         assert seen is (Seen.WHOLE if fault.end is None else Seen.ERROR)
         assert network.num_ended == (fault.end is not None)
+        assert network.has_acted == (fault.share == 1)  # of so few pieces none is lost
+
+
+async def test_a_network_without_a_fault_has_not_acted() -> None:
+    async with answering(framed(BODY)) as place:
+        network = BadNetwork(place, Fault("nothing"))
+        async with network.serving() as entrance:
+            assert await look(entrance, PLAIN, Whole(TEXT, len(BODY)), 60) is Seen.WHOLE
+        assert not network.has_acted
 
 
 async def test_a_network_that_falls_silent_closes_nothing() -> None:
@@ -99,9 +110,35 @@ async def test_a_network_that_falls_silent_closes_nothing() -> None:
 
 
 @pytest.mark.parametrize(
+    ("answer", "is_whole"),
+    [
+        (framed(BODY), True),
+        (framed(BODY, len(BODY) + 1), False),
+        (unframed(BODY), True),
+        (b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\nx\r\n", False),
+        (b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n", True),
+        (b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nx\r\n", False),
+        (b"HTTP/1.1 200 OK\r\ncontent-le", False),
+        (b"", False),
+    ],
+)
+async def test_an_answer_is_whole_by_its_framing(answer: bytes, is_whole: bool) -> None:
+    async with answering(answer) as place:
+        assert (await exchange(place, GET)).is_whole is is_whole
+
+
+@pytest.mark.parametrize(
     ("data", "received"),
     [
         (b"GET / HTTP/1.1\r\n\r\n", Received(b"", is_closed=True)),
+        (GET, Received(framed(BODY) * 2, is_closed=False)),
+        (GET, Received(framed(BODY) + b"x", is_closed=True)),
+        (GET, Received(framed(BODY), is_closed=True, behind=framed(BODY))),
+        (GET, Received(framed(BODY), is_closed=True, behind=framed(BODY) + LAST)),
+        (GET, Received(framed(BODY), is_closed=True, behind=LAST[:-1])),
+        (HEAD, Received(LAST.replace(b"length: 0", b"length: 1") + b"x", is_closed=True)),
+        (HEAD, Received(framed(BODY) * 2, is_closed=True)),
+        (HEAD, Received(framed(b"", 15), is_closed=True, behind=framed(b"", 15))),
         (b"\r\n", Received(b"", is_closed=False)),
         (b"x", Received(b"SSH-2.0\r\n", is_closed=True)),
         (b"x", Received(framed(BODY, 1000), is_closed=True)),
@@ -117,6 +154,12 @@ def test_what_is_no_answer_to_a_request_is_found(data: bytes, received: Received
     assert not counts.is_right
 
 
+def test_a_client_that_ends_gets_a_whole_answer_or_none() -> None:
+    counts = Counts()
+    judge(counts, Sending(GET, ends=True), Received(framed(BODY)[:-1], is_closed=True), EXPECTED)
+    assert not counts.is_right
+
+
 @pytest.mark.parametrize(
     ("sending", "received"),
     [
@@ -125,6 +168,9 @@ def test_what_is_no_answer_to_a_request_is_found(data: bytes, received: Received
         (Sending(b"x"), Received(framed(BODY) + b"HTTP/1.1 4", is_closed=False)),
         (Sending(b"x"), Received(b"HTTP/1.1 100 Continue\r\n\r\n" + framed(BODY), is_closed=False)),
         (Sending(b"x"), Received(unframed(BODY), is_closed=True)),
+        (Sending(GET), Received(framed(BODY), is_closed=True, behind=LAST)),
+        (Sending(HEAD), Received(framed(b"", 15), is_closed=True, behind=LAST)),
+        (Sending(GET * 2), Received(framed(BODY) * 2, is_closed=False)),
         (Sending(b"HEAD / HTTP/1.1\r\n\r\n"), Received(framed(b"", 15), is_closed=False)),
     ],
 )
@@ -134,12 +180,18 @@ def test_what_is_one_is_right(sending: Sending, received: Received) -> None:
     assert (counts.is_right, counts.num_sent) == (True, 1)
 
 
+async def test_one_request_with_two_answers_is_found() -> None:
+    async with answering(framed(BODY) * 2) as place:
+        sending, counts = Sending(GET), Counts()
+        judge(counts, sending, await received_for(place, sending), EXPECTED)
+    assert not counts.is_right
+
+
 def test_of_many_answers_the_first_is_read() -> None:
-    answer = parsed(framed(BODY) * 2, is_head=False)
-    assert answer is not None
-    assert (answer.status, answer.body) == (200, BODY)
-    with pytest.raises(httptools.HttpParserError):
-        parsed(b"no HTTP", is_head=False)
+    headers = {"content-length": str(len(BODY))}
+    assert first_answer(framed(BODY) * 2) == Answer(200, headers, BODY, has_more=True)
+    assert first_answer(framed(BODY)) == Answer(200, headers, BODY)
+    assert first_answer(b"no HTTP") == Answer(0, is_whole=False)
 
 
 def test_the_same_seed_sends_the_same() -> None:

@@ -98,7 +98,7 @@ def run(*arguments: str, folder: Path) -> tuple[int, list[dict[str, Any]]]:
         ("grammar", ("conversations", "unique schemas"), ("--scale", "0.1")),
         ("connections", ("smuggling", "large heads"), ("--scale", "0.1")),
         ("network", ("bad networks", "HTTP fuzz"), ("--scale", "0.1")),
-        ("access", ("headers", "web pages", "revocation"), ("--scale", "0.1")),
+        ("access", ("headers", "web pages", "revocation", "documents"), ("--scale", "0.1")),
         ("overload", ("samples",), ("--scale", "0.1")),
         ("legit", ("headers and uploads",), ()),
         ("faults", ("drain", "endings"), ("--scale", "0.05")),
