@@ -256,7 +256,7 @@ def _fault_of(sending: Sending, received: Received, answer: Answer) -> str:
         return "" if is_right else f"no answer, and the connection is {'closed' if received.is_closed else 'open'}"
     if not answer.is_whole:
         return f"the answer is not whole, or not HTTP: {received}"[:300]
-    if sending.is_one and (answer.has_more or not _is_last(received.behind)) and not _has_body(answer, received):
+    if sending.is_one and (answer.has_more or not _is_last(received.behind)):
         return f"one request, and more than one answer: {received.data[-100:]!r}, {received.behind[:100]!r}"
     return ""
 
@@ -265,12 +265,6 @@ def _is_last(behind: bytes) -> bool:
     """Whether this is the answer to the last request, or none."""
     answer = first_answer(behind)
     return not behind or (answer.is_whole and not answer.has_more and answer.headers.get(ID) == LAST_ID)
-
-
-def _has_body(answer: Answer, received: Received) -> bool:
-    """Whether what follows is its own body and the end: who is refused before that is known as HEAD gets one."""
-    whole = first_answer(received.data + received.behind)
-    return ID not in answer.headers and whole.is_whole and not whole.has_more
 
 
 def _tell(counts: Counts, answer: Answer) -> None:

@@ -247,6 +247,27 @@ def test_an_answer_to_head_has_no_body() -> None:
     assert answer.endswith(b"\r\n\r\n")
 
 
+@pytest.mark.parametrize(
+    ("rest", "number"),
+    [
+        (b"/%s HTTP/1.1\r\nhost: x\r\n\r\n" % (b"a" * MAX_LINE), 414),
+        (b"/ HTTP/1.1\r\nhost: x\r\nx: " + b"y" * 2**20, 431),
+        (b"/ HTTP/1.1\r\n\r\n", 400),
+        (b"/ HTTP/1.1\r\nhost: x\r\ncontent-length: -1\r\n\r\n", 400),
+        (b"/ HTTP/1.1\r\nhost: x\r\n", 408),
+    ],
+)
+def test_nor_has_one_that_refuses_it(rest: bytes, number: int) -> None:
+    with served(max_receive_time=SOON) as server:
+        answer = server.exchange(b"HEAD " + rest)
+        others = server.exchange(b"GET " + rest)
+
+    assert (status(answer), status(others)) == (number, number)
+    assert answer.endswith(b"\r\n\r\n")
+    assert others.startswith(answer)
+    assert len(others) > len(answer)
+
+
 def test_the_kernel_keeps_little_for_a_client_and_asks_for_those_that_vanish() -> None:
     with served() as server, server.connect():
         eventually(lambda: server.num_connections == 1)

@@ -48,6 +48,8 @@ class BoundedProtocol(HttpToolsProtocol):
         self._heads = HeadReader(bounds.max_headers)
         self._body: Body | None = None
         """Of the request that comes in; None before its head is whole."""
+        self._is_for_headers = False
+        """Whether the request that comes in begins with the method HEAD, which gets no body with its answer."""
         self._stays_open = False
         """After the answer to the present request, where that has come whole by then."""
         self._deadline: asyncio.TimerHandle | None = None
@@ -96,6 +98,7 @@ class BoundedProtocol(HttpToolsProtocol):
         if self.is_answering:
             self._bound_what_comes_early()
             return False
+        self._is_for_headers = self._buffer.startswith(b"HEAD ")
         head = self._heads.take(self._buffer)
         if self._buffer or head is not None:
             self._begin()
@@ -243,7 +246,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def _tell(self, error: OctavoError) -> None:
         self._refusals.note(error, self.client)
-        self.transport.write(refusal_bytes(error))
+        self.transport.write(refusal_bytes(error, has_body=not self._is_for_headers))
 
     def _end_begun_answer(self) -> None:
         if self.cycle.response_complete:

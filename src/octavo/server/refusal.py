@@ -28,12 +28,12 @@ class Refusal:
         await error_response(self._error)(scope, receive, _closing(send))
 
 
-def refusal_bytes(error: OctavoError) -> bytes:
+def refusal_bytes(error: OctavoError, *, has_body: bool = True) -> bytes:
     """The same answer for what is not even a request."""
     response = error_response(error)
     lines = [f"HTTP/1.1 {response.status_code} {HTTPStatus(response.status_code).phrase}".encode()]
     lines += [name + b": " + value for name, value in response.raw_headers if name != b"connection"]
-    return b"\r\n".join([*lines, b"connection: close", b"", bytes(response.body)])
+    return b"\r\n".join([*lines, b"connection: close", b"", bytes(response.body) if has_body else b""])
 
 
 def _closing(send: Send) -> Send:
