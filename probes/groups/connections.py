@@ -350,7 +350,6 @@ GROUP = Group(
         Attack("pipelines", pipelines),
     ),
     (
-        Control("--max-body", "chunk floods", ("--max-body", "1GiB")),
         Control("--max-headers", "large heads", ("--max-headers", "64MiB")),
         Control("--max-receive-time", "slow senders", ("--max-receive-time", "100000")),
         Control("--max-unread-time", "slow readers", ("--max-unread-time", "100000")),
