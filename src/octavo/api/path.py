@@ -1,5 +1,7 @@
 """Where a request goes."""
 
+from collections.abc import Sequence
+
 from starlette.routing import BaseRoute, Match
 from starlette.types import Scope
 
@@ -17,13 +19,15 @@ def route_of(scope: Scope) -> BaseRoute | None:
 
     As the router chooses it: the first that takes the method, or else the first at the path.
     """
-    if "route" in scope:
-        return scope["route"]  # type: ignore[no-any-return]
+    routed: BaseRoute | None = scope.get("route")
+    if routed is not None:
+        return routed
     at_path = None
-    for route in getattr(scope.get("app"), "routes", ()):
+    routes: Sequence[BaseRoute] = getattr(scope.get("app"), "routes", ())
+    for route in routes:
         match, _ = route.matches(scope)
         if match is Match.FULL:
-            return route  # type: ignore[no-any-return]
+            return route
         if match is Match.PARTIAL and at_path is None:
             at_path = route
     return at_path
