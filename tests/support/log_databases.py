@@ -1,13 +1,18 @@
-"""The databases of the prompt log, and what can happen to them."""
+"""The databases of the prompt log, and what can happen to them.
 
+SQLite is asked in a thread: its answer may have to wait for the log under test, which is in the same loop.
+"""
+
+import asyncio
 import resource
 import sqlite3
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing, contextmanager
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from support.postgres import Cluster
+from support.processes import SECONDS
 
 
 class AnyDatabase(Protocol):
@@ -67,27 +72,33 @@ class SqliteDatabase:
         return f"sqlite:///{self.file}"
 
     async def ids(self) -> Sequence[str]:
-        if not self.file.exists():
-            return ()
-        with closing(sqlite3.connect(self.file)) as connection:
-            return [row[0] for row in connection.execute(IDS)]
+        return [row[0] for row in await self._rows(IDS)] if self.file.exists() else ()
 
     async def execute(self, statement: str) -> None:
-        with closing(sqlite3.connect(self.file)) as connection, connection:
-            connection.execute(statement)
+        await self._rows(statement)
 
     async def clear(self) -> None:
         self.file.unlink(missing_ok=True)
 
     async def check(self) -> None:
-        with closing(sqlite3.connect(self.file)) as connection:
-            assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        assert await self._rows("PRAGMA integrity_check") == [("ok",)]
 
     @asynccontextmanager
     async def locked(self) -> AsyncIterator[None]:
-        with closing(sqlite3.connect(self.file)) as connection:
-            connection.execute("BEGIN EXCLUSIVE")
+        with closing(self._connect()) as connection:
+            await asyncio.to_thread(connection.execute, "BEGIN EXCLUSIVE")
             yield
+
+    def _connect(self) -> sqlite3.Connection:
+        """To be used in any thread, by one at a time."""
+        return sqlite3.connect(self.file, timeout=SECONDS, check_same_thread=False)
+
+    async def _rows(self, statement: str) -> Sequence[tuple[Any, ...]]:
+        def rows() -> Sequence[tuple[Any, ...]]:
+            with closing(self._connect()) as connection, connection:
+                return connection.execute(statement).fetchall()
+
+        return await asyncio.to_thread(rows)
 
     @asynccontextmanager
     async def gone(self) -> AsyncIterator[None]:
