@@ -84,7 +84,8 @@ def test_a_whole_answer_is_json_without_white_space(name: str, events: list[Text
 def test_the_size_of_an_answer_is_about_known_before_it_is_made(name: str) -> None:
     top = tuple(Alternative(word, word.encode(), -12.345678901234567) for word in WORDS)
     entries = tuple(entry(word, -1.2345678901234567, top=top, offset=1000) for word in WORDS)
-    assembler = assembled([TextEvent(0, "".join(WORDS), 20, FinishReason.STOP, entries=entries)] * 20, SHAPES[name])
+    event = TextEvent(0, "".join(WORDS), 20, entries=entries)
+    assembler = assembled([*[event] * 19, replace(event, finish_reason=FinishReason.STOP)], SHAPES[name])
     assert 0.6 < assembler.size / len(assembler.flush().body) < 1.6
 
 

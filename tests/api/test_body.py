@@ -1,3 +1,4 @@
+import asyncio
 import json
 from contextlib import suppress
 from typing import Any
@@ -6,10 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from octavo.api.body import parse_json
+from octavo.api import body as body_reader
 from octavo.errors import InvalidRequest
 
 MAX_ITEMS = 100_000
+
+
+def parse_json(body: bytes, *, max_depth: int, max_items: int) -> dict[str, Any]:
+    return asyncio.run(body_reader.parse_json(body, max_depth=max_depth, max_items=max_items))
+
 
 scalars = st.none() | st.booleans() | st.integers(-(2**63), 2**63) | st.floats(allow_nan=False, allow_infinity=False)
 texts = st.text(st.characters(exclude_categories=["Cs"]))

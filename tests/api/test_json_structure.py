@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from octavo.api import json_structure
-from octavo.api.json_structure import Structure, at_most, nesting, structures
+from octavo.api.json_structure import Structure, at_most, is_deeper, nesting, structures
 
 PIECE = json_structure._PIECE
 
@@ -52,7 +52,9 @@ def test_each_text_and_each_beginning_of_it_is_told_wherever_its_pieces_end(valu
             patch.setattr(json_structure, "_PIECE", size)
             assert whole(text) == plain(text)
             assert nesting(text) == plain(text).depth
-    upper = at_most(text)
+            assert not is_deeper(text, plain(text).depth)
+            assert is_deeper(text, plain(text).depth - 1)
+    upper = max(at_most(text), default=Structure(0, 0))
     assert upper.depth >= plain(text).depth
     assert upper.num_items >= plain(text).num_items
 

@@ -6,7 +6,7 @@ takes a small part of the time and happens for every token.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import msgspec
 
@@ -18,6 +18,9 @@ from octavo.api.schemas.common import WireData
 from octavo.api.usage import UsageCounter
 from octavo.core.output import FinishReason, TextEvent
 from octavo.core.tools import joined_calls
+
+_SHORT = 16 * 2**10
+"""Bytes of a choice that take some tenths of a millisecond to encode."""
 
 
 class AnswerShape(Protocol):
@@ -198,15 +201,16 @@ class AnswerAssembler:
         self._head = head.data(shape.answer_object)
         self._shape = shape
         self._counter = counter
-        self._events: dict[int, list[TextEvent]] = {}
+        self._choices: dict[int, _ChoiceAssembler] = {}
         self._whole: WholeAnswer | None = None
         self.size = 0
         """About so many bytes the answer has so far."""
 
     def push(self, event: TextEvent) -> None:
         self._counter.push(event)
-        self.size += event_size(event)
-        self._events.setdefault(event.index, []).append(event)
+        if event.index not in self._choices:
+            self._choices[event.index] = _ChoiceAssembler(self._shape)
+        self.size += self._choices[event.index].push(event)
 
     def flush(self) -> WholeAnswer:
         """The answer, once every choice has ended; made once, however often it is asked for.
@@ -218,12 +222,44 @@ class AnswerAssembler:
         return self._whole
 
     def _assembled(self) -> WholeAnswer:
-        reasons, bodies = [], []
-        for _, events in sorted(self._events.items()):
-            choice = self._shape.choice(TextEvent.joined(events))
-            bodies.append(msgspec.json.encode(choice))
-            reasons += [choice["finish_reason"]] if choice["finish_reason"] else []
+        choices = [choice.flush() for _, choice in sorted(self._choices.items())]
         head = msgspec.json.encode(self._head).removesuffix(b"}")
         usage = self._counter.flush()
-        body = b'%b,"choices":[%b],"usage":%b}' % (head, b",".join(bodies), msgspec.json.encode(usage))
-        return WholeAnswer(body, tuple(reasons), usage)
+        bodies = b",".join([choice.body for choice in choices])
+        body = b'%b,"choices":[%b],"usage":%b}' % (head, bodies, msgspec.json.encode(usage))
+        reasons = tuple([choice.finish_reason for choice in choices if choice.finish_reason])
+        return WholeAnswer(body, reasons, usage)
+
+
+class _WholeChoice(NamedTuple):
+    """body: JSON. finish_reason: as the body says it, None where the choice has not ended."""
+
+    body: bytes
+    finish_reason: str | None
+
+
+class _ChoiceAssembler:
+    """Events to one choice. A short one is encoded when it ends: an answer may have tens of thousands, whose events
+    take many times the memory, and all at the end would keep others waiting."""
+
+    def __init__(self, shape: AnswerShape) -> None:
+        self._shape = shape
+        self._events: list[TextEvent] = []
+        self._size = 0
+        self._whole: _WholeChoice | None = None
+
+    def push(self, event: TextEvent) -> int:
+        """About so many bytes the event adds."""
+        size = event_size(event)
+        self._size += size
+        self._events.append(event)
+        if event.finish_reason is not None and self._size <= _SHORT:
+            self.flush()
+        return size
+
+    def flush(self) -> _WholeChoice:
+        if self._whole is None:
+            choice = self._shape.choice(TextEvent.joined(self._events))
+            self._whole = _WholeChoice(msgspec.json.encode(choice), choice["finish_reason"])
+            self._events.clear()
+        return self._whole

@@ -29,8 +29,8 @@ def stop_tokens(wire: GenerationFields, vocabulary: Vocabulary) -> frozenset[int
 
 def check_token_ids(field: str, tokens: Sequence[int], vocabulary: Vocabulary) -> None:
     """Raises InvalidRequest for the first id outside the vocabulary."""
-    wrong = next((token for token in tokens if not 0 <= token < vocabulary.size), None)
-    if wrong is not None:
+    if tokens and not (min(tokens) >= 0 and max(tokens) < vocabulary.size):
+        wrong = next(token for token in tokens if not 0 <= token < vocabulary.size)
         message = f"{field}: Input should be token ids from 0 to {vocabulary.size - 1} (given {shown(wrong)})."
         raise InvalidRequest(message, param=field)
 

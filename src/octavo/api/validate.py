@@ -16,6 +16,10 @@ from octavo.errors import UnknownField
 
 _MAX_PROBLEMS = 20
 _MAX_MESSAGE = 200
+_MAX_UNKNOWN = 500
+"""More than the header that names them has room for, whatever they are."""
+_PLAIN = frozenset({type(None), bool, int, float, str, tuple})
+"""Of values without fields: most are of these, and asking what is a model takes long."""
 _MESSAGES = {
     "missing": "This field is required",
     "model_attributes_type": "Input should be an object",
@@ -36,12 +40,19 @@ def read_wire(schema: type[Wire], data: JsonObject, *, place: str = "body") -> W
 
 
 def unknown_fields(wire: WireRequest, *, is_strict: bool) -> tuple[str, ...]:
-    """Names of the given fields that no document names, each once. Raises UnknownField for the first if strict."""
-    unknown = list(_extras(wire))
-    if is_strict and unknown:
-        message = f"{unknown[0].shown}: this field is not known, and this server is strict."
-        raise UnknownField(message, param=unknown[0].param)
-    return tuple(dict.fromkeys(extra.shown for extra in unknown))
+    """Names of the given fields that no document names, each once, as many as a header has room for.
+
+    Raises UnknownField for the first if strict.
+    """
+    names: dict[str, None] = {}
+    for extra in _extras(wire):
+        if is_strict:
+            message = f"{extra.shown}: this field is not known, and this server is strict."
+            raise UnknownField(message, param=extra.param)
+        names[extra.shown] = None
+        if len(names) == _MAX_UNKNOWN:
+            break
+    return tuple(names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +77,11 @@ def _extras(wire: BaseModel, path: tuple[str, ...] = ()) -> Iterator[_Extra]:
         if value is not None:
             yield _Extra(path, name)
     for name, value in vars(wire).items():  # of those that it does declare
-        for part in value if isinstance(value, list) else (value,):
-            if isinstance(part, BaseModel):
+        if type(value) in _PLAIN:
+            continue
+        parts = value if isinstance(value, list) else [value]
+        if parts and isinstance(parts[0], BaseModel):  # a list has objects or none
+            for part in parts:
                 yield from _extras(part, (*path, name))
 
 

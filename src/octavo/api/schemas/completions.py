@@ -18,23 +18,20 @@ def _parse_prompt(value: Any) -> tuple[str | tuple[int, ...], ...]:
         raise PydanticCustomError("prompt_type", "Input should be a string, strings, token ids or lists of token ids")
     if not value:
         raise PydanticCustomError("prompt_empty", "Input should have at least 1 prompt")
-    if _are_ids(value):
+    if _are_all(int, value):
         return (tuple(value),)
-    return tuple(_parse_one(part, type(value[0])) for part in value)
-
-
-def _parse_one(part: Any, kind: type) -> str | tuple[int, ...]:
-    if isinstance(part, str) and kind is str:
-        return part
-    if isinstance(part, list) and kind is list and _are_ids(part):
-        if not part:
+    if _are_all(str, value):
+        return tuple(value)
+    if _are_all(list, value) and all(_are_all(int, part) for part in value):
+        if not all(value):
             raise PydanticCustomError("prompt_empty", "A list of token ids should have at least 1 token id")
-        return tuple(part)
+        return tuple(map(tuple, value))
     raise PydanticCustomError("prompt_type", "Input should be all strings, all token ids or all lists of token ids")
 
 
-def _are_ids(values: list[Any]) -> bool:
-    return all(type(value) is int for value in values)
+def _are_all(kind: type, values: list[Any]) -> bool:
+    """Without a loop of our own: there may be a million of them."""
+    return {kind}.issuperset(map(type, values))
 
 
 Prompt = Annotated[

@@ -160,7 +160,7 @@ class Conversation:
     def _post(self, engine: HostedEngine, request_id: str, chunk: TokenChunk) -> None:
         if not self._outbox:
             asyncio.get_running_loop().call_soon(self._flush_all, engine)
-        self._outbox.append(Posted.of(request_id, chunk))
+        self._outbox += [Posted.of(request_id, part) for part in chunk.parts()]
 
     def _flush(self) -> None:
         if self._outbox:
