@@ -1,5 +1,6 @@
 import asyncio
 import json
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -8,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from octavo.api import body as body_reader
+from octavo.api import json_structure
 from octavo.errors import InvalidRequest
 
 MAX_ITEMS = 100_000
@@ -60,6 +62,45 @@ def test_structure_is_refused_exactly_beyond_the_limit(value: dict[str, Any], ma
     else:
         with pytest.raises(InvalidRequest, match="too many lists, objects and members"):
             parse_json(body, max_depth=64, max_items=max_items)
+
+
+NUMBERS = ("-0", "1e999", "-1e400", "1.7976931348623159e308", "5e-324", "01", "1.", ".5", "+1", "1E+5", "9" * 30, "NaN")
+STRINGS = ("\\ud800", "\\udc00", "\\ud83d\\ude00", "\\ud83dx", "\\x", "\\u12", "\x00", "\x1f", "\x7f", "\u2028", "\\/")
+SNIPPETS = (*NUMBERS, *(f'"{string}"' for string in STRINGS), '"a"', ":", ",", "{", "}", "[", "]", " ", "\ufeff", "//")
+
+
+@given(st.lists(st.sampled_from(SNIPPETS), max_size=5), st.sampled_from(['{"a": %s}', '{"a": [%s], "a": 1}', "%s"]))
+def test_what_is_read_fast_is_what_is_read_slowly_and_with_reasons(parts: list[str], frame: str) -> None:
+    body = (frame % "".join(parts)).encode()
+
+    def read(decode: Callable[[bytes], Any]) -> str:
+        try:
+            return repr(decode(body))
+        except InvalidRequest as error:
+            return f"{error.param}: {error.message}"
+
+    assert read(body_reader._decode) == read(body_reader._decode_with_reasons)
+
+
+NOT_UTF8 = (b"\xff", b"\xc0\x80", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xe2\x80")
+
+
+@pytest.mark.parametrize("body", [*(b'{"a": "%s"}' % data for data in NOT_UTF8), b'{"\xff": 1}'])
+def test_bytes_that_are_no_utf8_are_refused(body: bytes) -> None:
+    with pytest.raises(InvalidRequest, match="not UTF-8"):
+        parse_json(body, max_depth=64, max_items=MAX_ITEMS)
+
+
+@pytest.mark.parametrize("text", ["x", "[", "\\"])
+async def test_others_have_turns_while_a_large_body_is_looked_through(text: str) -> None:
+    body = json.dumps({"a": text * 2**20}).encode()
+    reading = asyncio.create_task(body_reader.parse_json(body, max_depth=64, max_items=MAX_ITEMS))
+    num_turns = 0
+    while not reading.done():
+        await asyncio.sleep(0)
+        num_turns += 1
+    assert await reading == {"a": text * 2**20}
+    assert num_turns > 2**20 // json_structure._PIECE
 
 
 @given(st.binary(max_size=200))

@@ -1,4 +1,5 @@
 import json
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 
 import pytest
@@ -150,6 +151,37 @@ def test_renderings_do_not_see_each_other() -> None:
     template = ChatTemplate("{% set seen = joiner(',') %}{{ seen() }}{{ messages[0].content }}")
     answers = [template.render([user(text)], bos_token="", eos_token="") for text in ("a", "b")]
     assert answers == ["a", "b"]
+
+
+def test_renderings_in_several_threads_do_not_see_each_other() -> None:
+    source = """
+{%- macro say(text) %}{% set ns.said = ns.said + 1 %}{{ text | upper }}{% endmacro %}
+{%- set ns = namespace(said=0) %}
+{%- for i in range(500) %}{% set x = say(messages[0].content) %}{% endfor %}
+{{- say(messages[0].content) }}{{ ns.said }}
+{%- if messages[0].content == 'bad' %}{{ raise_exception('no') }}{% endif %}"""
+    template = ChatTemplate(source)
+
+    def rendered(text: str) -> str:
+        try:
+            return template.render([user(text)], bos_token="", eos_token="")
+        except TemplateError as error:
+            return error.message
+
+    texts = ["bad" if number % 5 == 0 else f"t{number}" for number in range(40)]
+    with ThreadPoolExecutor(8) as threads:
+        answers = list(threads.map(rendered, texts))
+    refusal = "the model's chat template refused the messages: no"
+    assert answers == [refusal if text == "bad" else f"{text.upper()}501" for text in texts]
+
+
+def test_each_rendering_has_time_and_room_of_its_own() -> None:
+    template = ChatTemplate("{% for i in range(1000) %}{% set x = 'x' * 100000 %}{% endfor %}done")
+    for _ in range(10):  # any six of them make more than one may
+        assert template.render([user("Hi")], bos_token="", eos_token="") == "done"
+    with pytest.raises(TemplateError, match="longer than 0 seconds"):
+        template.render([user("Hi")], bos_token="", eos_token="", deadline=0)
+    assert template.render([user("Hi")], bos_token="", eos_token="") == "done"
 
 
 @pytest.mark.parametrize("source", ["{% for %}", "{{ 1 +", "{% nonsense %}", "{{ 1 | nonsense }}", "{% endfor %}"])

@@ -1,6 +1,7 @@
 import asyncio
 import threading
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -25,7 +26,7 @@ from prompting_builders import (
 
 from octavo.core.messages import Message
 from octavo.errors import ContextLengthExceeded, InvalidRequest, TemplateError
-from octavo.prompting import ChatTemplate, encode_chat, encode_text, tokenize
+from octavo.prompting import ChatTemplate, encode_chat, encode_text, tokenize, warm_up
 from octavo.prompting.markers import SENTINELS
 
 CHATML_ENCODER = ByteEncoder(vocabulary(*SPECIAL_TOKENS))
@@ -39,9 +40,12 @@ WITH_TOOLS = ChatTemplate(CHATML + "{# <tool_call> #}")
 
 
 async def chat(
-    *messages: Message, template: ChatTemplate = WITH_TOOLS, encoder: ByteEncoder = CHATML_ENCODER
+    *messages: Message,
+    template: ChatTemplate = WITH_TOOLS,
+    encoder: ByteEncoder = CHATML_ENCODER,
+    context_length: int = 4096,
 ) -> tuple[int, ...]:
-    return (await encode_chat(encoder, template, messages, context_length=4096)).tokens
+    return (await encode_chat(encoder, template, messages, context_length=context_length)).tokens
 
 
 def plain(text: str) -> tuple[int, ...]:
@@ -131,7 +135,7 @@ async def test_a_conversation_that_renders_to_nothing_is_refused() -> None:
         await chat(user("Hi"), template=ChatTemplate("{# nothing #}"))
 
 
-async def test_others_are_served_while_a_template_renders() -> None:
+async def test_others_are_served_while_a_long_conversation_is_rendered() -> None:
     """The template's rendering calls back into the event loop, which must be free to answer."""
     loop = asyncio.get_running_loop()
     loop_thread = threading.get_ident()
@@ -145,8 +149,29 @@ async def test_others_are_served_while_a_template_renders() -> None:
             seen.append(asyncio.run_coroutine_threadsafe(answer(), loop).result(timeout=60))
             return super().render(*args, **kwargs)
 
-    assert await chat(user("Hi"), template=AskingTemplate(CHATML)) == turn("user", "Hi") + ANSWER
+    assert await chat(*[user("Hi")] * 50, template=AskingTemplate(CHATML)) == turn("user", "Hi") * 50 + ANSWER
+    long = "Hi" * 1500
+    assert await chat(user(long), user(long), template=AskingTemplate(CHATML), context_length=10_000)
     assert set(seen) == {loop_thread}
+
+
+async def test_a_template_that_takes_long_takes_a_thread_also_for_a_short_conversation() -> None:
+    threads: list[int] = []
+
+    class NotedTemplate(ChatTemplate):
+        def render(self, *args: Any, **kwargs: Any) -> str:
+            rendered = super().render(*args, **kwargs)
+            threads.append(threading.get_ident())  # where it came to its end
+            return rendered
+
+    slow = "{% for i in range(90000) %}{% set x = i + 1 %}{% endfor %}" + CHATML
+    templates = [NotedTemplate(CHATML), NotedTemplate(slow)]
+    for template in templates:
+        warm_up(template, CHATML_ENCODER.vocabulary)
+    threads.clear()
+    for template in templates:
+        assert await chat(user("Hi"), template=template) == turn("user", "Hi") + ANSWER
+    assert [thread == threading.get_ident() for thread in threads] == [True, False]
 
 
 async def test_special_tokens_are_meant_in_a_raw_text() -> None:

@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 import msgspec
-from starlette.requests import Request
 
 from octavo.api.json_structure import Structure, at_most, structures
 from octavo.api.shown import shown_name
@@ -19,11 +18,6 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _read = msgspec.json.Decoder().decode
 
 JsonObject = dict[str, Any]
-
-
-async def read_json(request: Request, *, max_depth: int, max_items: int) -> JsonObject:
-    """The object in a request's body. Raises InvalidRequest, with the field's name where a field is at fault."""
-    return await parse_json(await request.body(), max_depth=max_depth, max_items=max_items)
 
 
 async def parse_json(body: bytes, *, max_depth: int, max_items: int) -> JsonObject:

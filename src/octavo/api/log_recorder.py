@@ -30,9 +30,6 @@ _SHORT_ANSWER = 2048
 _PROMPT_TOKEN = 4
 """Bytes of a prompt's text for each token, about."""
 
-_CHOICE = 128
-"""Bytes of a choice without its texts."""
-
 _logger = logging.getLogger(__name__)
 
 
@@ -122,7 +119,7 @@ class LogRecorder:
 
     def _size_beside(self) -> int:
         """About what a row has beside the request's body and the texts of its answer."""
-        return _SHORT_ANSWER + _PROMPT_TOKEN * self._job.num_prompt_tokens + _CHOICE * len(self._job.choices)
+        return _SHORT_ANSWER + _PROMPT_TOKEN * self._job.num_prompt_tokens
 
     async def _leave(self, status: int, error: OctavoError | None) -> None:
         """Store what there is of an answer that was broken off, by an error or by its client."""

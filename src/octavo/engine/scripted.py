@@ -39,6 +39,8 @@ EXIT_CODE = 70
 NEWLINE = 10
 CERTAINTY = 0.9
 NUM_OTHERS = 20
+STEP = 128
+"""Tokens of a prompt that are scored at a time."""
 
 
 class ByteTokenizer:
@@ -205,8 +207,11 @@ class ScriptedEngine:
         wanted = request.logprobs
         if wanted.of_prompt or request.max_tokens == 0:
             scored = request.prompt_tokens[1:] if wanted.of_prompt else ()
-            reason = FinishReason.LENGTH if request.max_tokens == 0 else None
-            yield TokenChunk((), reason, prompt_logprobs=_logprobs(scored, wanted.num_top))
+            for start in range(0, len(scored), STEP):
+                yield TokenChunk((), prompt_logprobs=_logprobs(scored[start : start + STEP], wanted.num_top))
+                await self._pause(0)
+            if request.max_tokens == 0:
+                yield TokenChunk((), FinishReason.LENGTH)
         for position, token in enumerate(islice(self._tokens(script, request), request.max_tokens)):
             await self._fault(script, position)
             await self._pause(script.delay)

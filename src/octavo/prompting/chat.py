@@ -1,8 +1,10 @@
 """Conversations as tokens."""
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from types import MappingProxyType
 
@@ -13,14 +15,21 @@ from octavo.core.tools import Tool
 from octavo.core.vocabulary import Vocabulary
 from octavo.errors import TemplateError
 from octavo.prompting.chat_template import ChatTemplate
+from octavo.prompting.guard import RenderingTooSlow
 from octavo.prompting.image_marks import ImageMarks
 from octavo.prompting.markers import SENTINELS, Fragment, markers_of
 from octavo.prompting.protection import Protection, choose_sentinel, client_texts
 from octavo.prompting.reasoning import Family, channel_format, family_of
-from octavo.prompting.tokenization import TextEncoder, check_can_fit, check_fits, with_bos
+from octavo.prompting.tokenization import MAX_SHORT, TextEncoder, check_can_fit, check_fits, with_bos
+from octavo.prompting.tool_history import uses_tools
+
+_FEW_MESSAGES = 20
+_SOON = 0.003
+"""Seconds."""
 
 _Segment = list[Fragment] | Image
 """What is encoded at a time: the text between two images, or an image."""
+_Rendered = tuple[list[_Segment], ChannelFormat]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +42,13 @@ class ChatPrompt:
     tokens: tuple[int, ...]
     channels: ChannelFormat
     images: tuple[ImageSpan, ...] = ()
+
+
+def warm_up(template: ChatTemplate, vocabulary: Vocabulary) -> None:
+    """Find out what is the same for all conversations and takes longer than most. Raises TemplateError."""
+    markers_of(vocabulary)
+    family_of(template)
+    _ = template.tool_shape
 
 
 async def encode_chat(
@@ -52,7 +68,11 @@ async def encode_chat(
     uses up all characters that could stand for something else.
     """
     vocabulary = encoder.vocabulary
-    segments, channels = await asyncio.to_thread(_rendered, vocabulary, template, messages, variables, tools)
+    rendering = partial(_rendered, vocabulary, template, messages, variables, tools)
+    rendered = _rendered_soon(rendering) if not (variables or tools) and _are_short(messages) else None
+    if rendered is None:
+        rendered = await asyncio.to_thread(rendering)
+    segments, channels = rendered
     texts = [segment for segment in segments if not isinstance(segment, Image)]
     check_can_fit(list(chain.from_iterable(texts)), vocabulary, context_length, param="messages")
     encoded, images = await _encoded(encoder, segments)
@@ -63,13 +83,31 @@ async def encode_chat(
     return ChatPrompt(tokens, channels, _moved(images, len(tokens) - len(encoded)))
 
 
+def _are_short(messages: Sequence[Message]) -> bool:
+    """Whether any usual template renders them in some tenths of a millisecond: they use no tools either, since in what
+    shape a template takes these is found by many renderings."""
+    if len(messages) > _FEW_MESSAGES or any(map(uses_tools, messages)):
+        return False
+    return sum(map(len, client_texts(messages, {}))) <= MAX_SHORT
+
+
+def _rendered_soon(rendering: Callable[..., _Rendered]) -> _Rendered | None:
+    """None for a template that takes longer than others may wait. A thread would have to wait where the processors are
+    busy."""
+    try:
+        return rendering(deadline=_SOON)
+    except RenderingTooSlow:
+        return None
+
+
 def _rendered(
     vocabulary: Vocabulary,
     template: ChatTemplate,
     messages: Sequence[Message],
     variables: Mapping[str, object],
     tools: Sequence[Tool],
-) -> tuple[list[_Segment], ChannelFormat]:
+    deadline: float = math.inf,
+) -> _Rendered:
     markers = markers_of(vocabulary, template.source)
     sentinel = choose_sentinel(messages, variables, tools)
     protection = Protection(markers, sentinel, _harmless(family_of(template), vocabulary))
@@ -80,6 +118,7 @@ def _rendered(
         eos_token=_text_of(vocabulary.eos_token, vocabulary),
         variables=protection.variables(variables),
         tools=protection.tools(tools),
+        deadline=deadline,
     )
     prompt = marks.unescaped(protection.marked(rendered))
     parts = marks.split(prompt)

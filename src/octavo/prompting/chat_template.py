@@ -1,6 +1,8 @@
 """A conversation as the text that a model was trained on."""
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from types import MappingProxyType
 
@@ -32,7 +34,8 @@ class ChatTemplate:
     def __init__(self, source: str, *, deadline: float = 5.0) -> None:
         self.source = source
         self._deadline = deadline
-        self._code = TemplateSandbox(RenderGuard(deadline)).compiled(source)
+        self._sandboxes = [TemplateSandbox()]  # those that no rendering is in
+        self._code = self._sandboxes[0].compiled(source)
 
     @cached_property
     def tool_shape(self) -> ToolShape:
@@ -47,6 +50,7 @@ class ChatTemplate:
         eos_token: str,
         variables: Mapping[str, object] = MappingProxyType({}),
         tools: Sequence[Tool] = (),
+        deadline: float = math.inf,
     ) -> str:
         """The prompt for a conversation. Raises TemplateError: refused by the template, failed, or over its bounds.
 
@@ -54,11 +58,12 @@ class ChatTemplate:
             and documents.
         tools: what may be called. Where the template has no place for them, or for calls and results in the messages,
             they are written into the messages' texts; see tool_prompt.
+        deadline: as the template's own, where that is longer.
         """
         has_tools = bool(tools) or any(map(uses_tools, messages))
         shape = self.tool_shape if has_tools else NO_TOOL_SHAPE
         own = {"bos_token": bos_token, "eos_token": eos_token}
-        return self._in_shape(messages, tools, shape, {**variables, **own})
+        return self._in_shape(messages, tools, shape, {**variables, **own}, min(deadline, self._deadline))
 
     def _in_shape(
         self,
@@ -66,6 +71,7 @@ class ChatTemplate:
         tools: Sequence[Tool],
         shape: ToolShape,
         variables: Mapping[str, object] = MappingProxyType({"bos_token": "", "eos_token": ""}),
+        deadline: float | None = None,
     ) -> str:
         defaults: dict[str, object] = {"add_generation_prompt": True, "documents": None}
         shown_tools = [tool_value(tool, shape) for tool in tools] if shape.knows_tools else []
@@ -73,4 +79,18 @@ class ChatTemplate:
             "messages": [message_value(message, shape) for message in shaped(messages, tools, shape)],
             "tools": shown_tools or None,  # templates ask whether it is none; an undefined variable is not
         }
-        return TemplateSandbox(RenderGuard(self._deadline)).render(self._code, {**defaults, **variables, **own})
+        guard = RenderGuard(self._deadline if deadline is None else deadline)
+        with self._sandbox() as sandbox:
+            return sandbox.render(self._code, {**defaults, **variables, **own}, guard)
+
+    @contextmanager
+    def _sandbox(self) -> Iterator[TemplateSandbox]:
+        """One for this rendering alone; others may be in other threads."""
+        try:
+            sandbox = self._sandboxes.pop()
+        except IndexError:
+            sandbox = TemplateSandbox()
+        try:
+            yield sandbox
+        finally:
+            self._sandboxes.append(sandbox)

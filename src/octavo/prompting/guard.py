@@ -21,6 +21,10 @@ _CONTAINERS: tuple[type[Collection[object]], ...] = (dict, *_LISTS)
 _Value = TypeVar("_Value")
 
 
+class RenderingTooSlow(TemplateError):
+    """Its time is over."""
+
+
 class RenderGuard:
     """Time and memory of one rendering, in one thread. Each method raises TemplateError when they are used up.
 
@@ -38,7 +42,7 @@ class RenderGuard:
     def tick(self) -> None:
         """Check the deadline."""
         if time.thread_time() > self._ends_at:
-            self.refuse(f"it ran longer than {self._seconds:g} seconds")
+            raise RenderingTooSlow(_stopped(f"it ran longer than {self._seconds:g} seconds"), param="messages")
 
     def pay(self, size: int) -> None:
         """Account for `size` characters or items that are about to be made."""
@@ -101,7 +105,7 @@ class RenderGuard:
         return kept[0] if len(kept) == 1 else separator.join(kept)
 
     def refuse(self, reason: str) -> NoReturn:
-        raise TemplateError(f"the model's chat template was stopped: {reason}", param="messages")
+        raise TemplateError(_stopped(reason), param="messages")
 
     def _digits(self, number: int) -> int:
         bits = number.bit_length()
@@ -113,3 +117,7 @@ class RenderGuard:
         if num_items > MAX_ITEMS:
             self.refuse("it makes too long a list")
         return num_items
+
+
+def _stopped(reason: str) -> str:
+    return f"the model's chat template was stopped: {reason}"

@@ -57,20 +57,24 @@ _MAX_MESSAGE = 300
 
 
 class TemplateSandbox(ImmutableSandboxedEnvironment):
-    """The environment of one rendering, or of one compilation. It has no loader: a template cannot reach another."""
+    """The environment of a compilation or a rendering, one at a time, since it takes longer to make than most prompts.
+
+    It has no loader, so a template cannot reach another, and keeps nothing of a rendering: a template can change none
+    of what it has.
+    """
 
     intercepted_binops = INTERCEPTED_OPERATORS
 
-    def __init__(self, guard: RenderGuard) -> None:
+    def __init__(self) -> None:
+        self._guard = RenderGuard(0)  # of the present rendering
         # Constants are not folded: a compiled template would have done the work before any deadline.
         super().__init__(
             trim_blocks=True,
             lstrip_blocks=True,
             extensions=["jinja2.ext.loopcontrols", GenerationTag],
             optimized=False,
-            finalize=pass_context(lambda _context, value: guard.text(value)),
+            finalize=pass_context(lambda _context, value: self._guard.text(value)),
         )
-        self._guard = guard
         self._bounded_methods: dict[str, Callable[..., str]] = {
             "format": self._format,
             "join": self._join,
@@ -95,8 +99,9 @@ class TemplateSandbox(ImmutableSandboxedEnvironment):
         with _as_template_error():
             return self.compile(source)
 
-    def render(self, code: CodeType, variables: Mapping[str, object]) -> str:
+    def render(self, code: CodeType, variables: Mapping[str, object], guard: RenderGuard) -> str:
         """Render what `compiled` returned. Raises TemplateError."""
+        self._guard = guard
         with _as_template_error():
             template = jinja2.Template.from_code(self, code, self.make_globals(None))
             return self._guard.join(template.generate(variables))
@@ -142,12 +147,11 @@ class TemplateSandbox(ImmutableSandboxedEnvironment):
         return super()._generate(metered(source), name, filename, defer_init)
 
     def _filters(self) -> dict[str, Callable[..., Any]]:
-        guard = self._guard
         own: dict[str, Callable[..., Any]] = {
             "format": self._printf,
             "indent": self._indent,
             "replace": self._replace,
-            "safe": guard.text,
+            "safe": lambda value: self._guard.text(value),
             "tojson": self._tojson,
         }
         deep = {name: FILTERS[name] for name in _DEEP_FILTERS.split()} | own
@@ -156,9 +160,9 @@ class TemplateSandbox(ImmutableSandboxedEnvironment):
             **{name: self._bounded(function) for name, function in deep.items()},
             **{name: self._metered(function) for name, function in shallow.items()},
             "join": self._join_filter,
-            METER: guard.meter,
+            METER: lambda value: self._guard.meter(value),
             WEIGH: self._weighed,
-            CONCATENATE: lambda values: guard.join(map(guard.text, values)),
+            CONCATENATE: lambda values: self._guard.join(map(self._guard.text, values)),
         }
 
     def _bounded(self, function: Any) -> Callable[..., Any]:

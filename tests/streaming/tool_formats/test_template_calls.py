@@ -70,7 +70,7 @@ CALLS: Sequence[Sequence[Call]] = (
 
 @cache
 def compiled(name: str) -> Any:
-    return TemplateSandbox(RenderGuard(2)).compiled(templates()[name])
+    return TemplateSandbox().compiled(templates()[name])
 
 
 def rendered(name: str, messages: Sequence[Mapping[str, Any]], *, is_prompt: bool = False) -> str:
@@ -82,7 +82,7 @@ def rendered(name: str, messages: Sequence[Mapping[str, Any]], *, is_prompt: boo
         "bos_token": "",
         "eos_token": "",
     }
-    return TemplateSandbox(RenderGuard(2)).render(compiled(name), variables)
+    return TemplateSandbox().render(compiled(name), variables, RenderGuard(2))
 
 
 def turn(name: str, calls: Sequence[Call]) -> str:

@@ -4,6 +4,7 @@ from typing import Any
 
 import msgspec
 
+from octavo.api.convert.conversation import image_links
 from octavo.api.json_structure import is_deeper, nesting
 from octavo.api.schemas.chat import ChatCompletionRequest
 from octavo.api.schemas.completions import CompletionRequest
@@ -42,7 +43,7 @@ def _check_completion(wire: CompletionRequest, limits: Limits) -> None:
 def _check_chat(wire: ChatCompletionRequest, limits: Limits) -> None:
     _check_most("top_logprobs", wire.top_logprobs or 0, limits.max_top_logprobs, "tokens in a place")
     _check_most("messages", len(wire.messages), limits.max_messages, "messages")
-    _check_most("messages", sum(len(each.image_urls) for each in wire.messages), limits.max_images, "images")
+    _check_most("messages", len(image_links(wire.messages)), limits.max_images, "images")
     _check_functions(wire, limits)
 
 

@@ -1,6 +1,7 @@
 """Chat requests to jobs."""
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from octavo.api.convert.conversation import NO_IMAGES, Images, conversation, image_links
@@ -11,11 +12,13 @@ from octavo.api.schemas.chat import ChatCompletionRequest
 from octavo.constraints import GrammarMaker
 from octavo.core.caller import ANYONE, Caller
 from octavo.core.channels import ChannelFormat
+from octavo.core.messages import Message
 from octavo.core.request import LogprobParams
 from octavo.errors import VisionUnsupported
 from octavo.prompting import encode_chat
 from octavo.service import GenerationJob, ImageLink, ServedModel
 
+_FEW_MESSAGES = 500
 _THINKING_SWITCHES = ("enable_thinking", "thinking")
 """What model families' chat templates call it."""
 
@@ -37,7 +40,7 @@ async def chat_job(
     prompt = await encode_chat(
         model.tokenizer,
         model.chat_template,
-        conversation(wire.messages, images),
+        await _messages(wire, images),
         context_length=context_length,
         tools=shown_tools(wire),
         variables=_template_variables(wire),
@@ -60,6 +63,13 @@ async def chat_job(
         spans=prompt.images,
     )
     return planned_job(id, wire, model, plan)
+
+
+async def _messages(wire: ChatCompletionRequest, images: Images) -> Sequence[Message]:
+    """In a thread where there are many, because that takes milliseconds."""
+    if len(wire.messages) <= _FEW_MESSAGES:
+        return conversation(wire.messages, images)
+    return await asyncio.to_thread(conversation, wire.messages, images)
 
 
 def chat_images(wire: ChatCompletionRequest, model: ServedModel) -> list[ImageLink]:

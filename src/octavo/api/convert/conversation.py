@@ -18,7 +18,8 @@ _ROLES = {**{str(role): role for role in Role}, "developer": Role.SYSTEM, "funct
 
 def image_links(wires: Sequence[ChatMessage]) -> list[ImageLink]:
     """Of all images, in order."""
-    return [_link(url) for wire in wires for url in wire.image_urls]
+    lists = [wire.content for wire in wires if isinstance(wire.content, list)]
+    return [_link(part.image_url) for parts in lists for part in parts if isinstance(part, ImagePart)]
 
 
 def conversation(wires: Sequence[ChatMessage], images: Images = NO_IMAGES) -> tuple[Message, ...]:
@@ -35,18 +36,16 @@ def conversation(wires: Sequence[ChatMessage], images: Images = NO_IMAGES) -> tu
 def _message(wire: ChatMessage, num_unnamed: int, images: Images) -> Message:
     return Message(
         role=_ROLES[wire.role],
-        content="".join(_texts(wire)),
+        content=wire.content if isinstance(wire.content, str) else "".join(_texts(wire)),
         name=wire.name,
         tool_call_id=_made_id(num_unnamed) if wire.role == "function" else wire.tool_call_id,
         reasoning=wire.given_reasoning,
         tool_calls=_calls(wire, num_unnamed),
-        images=tuple(_placed(wire, images)),
+        images=tuple(_placed(wire, images)) if wire.parts else (),
     )
 
 
 def _texts(wire: ChatMessage) -> Sequence[str]:
-    if isinstance(wire.content, str):
-        return (wire.content,)
     return [part.text for part in wire.parts if isinstance(part, TextPart)]
 
 

@@ -1,14 +1,19 @@
 """The first steps of every request with a body: parse, validate, remember what is ignored."""
 
+import asyncio
 from typing import TypeVar
 
 from starlette.requests import Request
 
-from octavo.api.body import read_json
+from octavo.api.body import parse_json
 from octavo.api.context import ApiContext
 from octavo.api.record import record_of
 from octavo.api.schemas.common import WireRequest
 from octavo.api.validate import read_wire, unknown_fields
+
+_SHORT = 64 * 2**10
+"""Bytes of a body that is validated in no more than some milliseconds, whatever is in it; a thread would wait longer
+where the processors are busy. What is longer is validated in one, so that streams go on meanwhile."""
 
 Wire = TypeVar("Wire", bound=WireRequest)
 
@@ -16,7 +21,13 @@ Wire = TypeVar("Wire", bound=WireRequest)
 async def read_request(request: Request, schema: type[Wire], context: ApiContext) -> Wire:
     """The request's body as `schema`. Raises InvalidRequest, BodyTooLarge and ClientDisconnect."""
     limits = context.limits
-    data = await read_json(request, max_depth=limits.max_json_depth, max_items=limits.max_json_items)
-    wire = read_wire(schema, data)
-    record_of(request).ignored_fields = unknown_fields(wire, is_strict=context.is_strict)
+    body = await request.body()
+    data = await parse_json(body, max_depth=limits.max_json_depth, max_items=limits.max_json_items)
+
+    def validated() -> tuple[Wire, tuple[str, ...]]:
+        wire = read_wire(schema, data)
+        return wire, unknown_fields(wire, is_strict=context.is_strict)
+
+    wire, ignored = validated() if len(body) <= _SHORT else await asyncio.to_thread(validated)
+    record_of(request).ignored_fields = ignored
     return wire

@@ -86,9 +86,5 @@ class ChatMessage(WireRequest):
         return self.content if isinstance(self.content, list) else ()
 
     @property
-    def image_urls(self) -> Sequence[ImageUrl]:
-        return [part.image_url for part in self.parts if isinstance(part, ImagePart)]
-
-    @property
     def given_reasoning(self) -> str | None:
         return self.reasoning_content if self.reasoning_content is not None else self.reasoning
