@@ -22,7 +22,7 @@ from typing import Self
 from urllib.parse import urlsplit
 
 import msgspec
-import psutil  # type: ignore[import-untyped]  # psutil has no types of its own
+import psutil
 
 from benchmarks.event_load import READY, Counts, LoadFailed
 from benchmarks.peers import PEERS

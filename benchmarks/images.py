@@ -55,7 +55,7 @@ def picture_url(number: int) -> str:
 
 
 def with_picture(number: int) -> dict[str, object]:
-    picture = {"type": "image_url", "image_url": {"url": picture_url(number)}}
+    picture: dict[str, object] = {"type": "image_url", "image_url": {"url": picture_url(number)}}
     return _chat([picture, {"type": "text", "text": "What colour?"}])
 
 
@@ -70,7 +70,7 @@ def _chat(content: list[dict[str, object]]) -> dict[str, object]:
 
 async def disturb(server: Server, model: str, load: asyncio.Task[LoadResult], body: Body, first: int) -> list[float]:
     """Send requests one after the other as long as the load runs. Returns what each took, in seconds."""
-    seconds = []
+    seconds: list[float] = []
     while not load.done():
         started = time.perf_counter()
         content = {"model": model, **body(first + len(seconds))}

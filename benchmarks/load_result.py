@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Self
 
 import msgspec
-import psutil  # type: ignore[import-untyped]  # psutil has no types of its own
+import psutil
 
 from benchmarks.completion_stream import Completion
 

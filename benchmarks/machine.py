@@ -11,7 +11,7 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
-import psutil  # type: ignore[import-untyped]  # psutil has no types of its own
+import psutil
 
 INSTRUCTION_SETS = (
     *("avx2", "avx_vnni", "avx512f", "avx512_vnni", "avx512_bf16", "amx_tile", "amx_int8", "amx_bf16"),

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import psutil  # type: ignore[import-untyped]  # psutil has no types of its own
+import psutil
 
 from benchmarks.compare import demo_model
 from benchmarks.http_client import Server, fetch_json

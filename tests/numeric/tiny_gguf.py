@@ -116,7 +116,7 @@ def draw_weights(shape: Shape, seed: int, vocabulary_size: int = VOCABULARY_SIZE
         return drawn * np.float32(gain / num_inputs**0.5)
 
     def norm() -> NDArray[np.float32]:
-        return 1 + random.standard_normal(shape.width, dtype=np.float32) / 8
+        return np.float32(1) + random.standard_normal(shape.width, dtype=np.float32) / np.float32(8)
 
     kv_width = shape.num_kv_heads * shape.head_size
     weights = {"token_embd.weight": matrix(vocabulary_size, shape.width, gain=shape.width**0.5)}

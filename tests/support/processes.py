@@ -85,7 +85,8 @@ class Server:
         self._process.send_signal(number)
 
     def children(self) -> list[psutil.Process]:
-        return psutil.Process(self.pid).children(recursive=True)
+        found: list[psutil.Process] = psutil.Process(self.pid).children(recursive=True)
+        return found
 
     def wait(self) -> int:
         """Its exit code, when it has ended."""

@@ -1,6 +1,6 @@
 """Models of the kinds that people have answers parsed into."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -197,11 +197,10 @@ class Names(RootModel[list[str]]):
     """Names alone."""
 
 
-MODELS: Mapping[str, TypeAdapter[Any]] = {
-    getattr(model, "__name__", str(model)): TypeAdapter(model)
-    for model in (
-        *(Address, Person, MathAnswer, Dates, Kinds, Price, Choices, Unions, Owner, Tree, Linked, Expression),
-        *(Constrained, Containers, Others, Aliased, Page[Person], Names),
-        *(Color, int, list[Step], dict[str, float], Cat | Dog, Settings, Size),
-    )
-}
+_TYPES: Sequence[Any] = (
+    *(Address, Person, MathAnswer, Dates, Kinds, Price, Choices, Unions, Owner, Tree, Linked, Expression),
+    *(Constrained, Containers, Others, Aliased, Page[Person], Names),
+    *(Color, int, list[Step], dict[str, float], Cat | Dog, Settings, Size),
+)
+
+MODELS: Mapping[str, TypeAdapter[Any]] = {getattr(each, "__name__", str(each)): TypeAdapter(each) for each in _TYPES}

@@ -107,7 +107,8 @@ def write_gemma3(folder: Path) -> VisionModel:
     writer.add_sliding_window(WINDOW)
     writer.add_sliding_window_pattern([True, False])
     weights = text_weights(2) | post_norms() | head_norms()
-    weights["token_embd.weight"] /= np.float32(SHAPE.width**0.5)  # which the architecture multiplies tokens by
+    embeddings = weights["token_embd.weight"]  # which the architecture multiplies by this
+    weights["token_embd.weight"] = np.divide(embeddings, np.float32(SHAPE.width**0.5))
     write(writer, weights)
     tower, draw = Tower(), Draw()
     writer = tower_writer(files.mmproj, tower, "gemma3", SHAPE.width)

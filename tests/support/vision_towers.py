@@ -39,7 +39,7 @@ class Draw:
         return drawn * np.float32(gain / np.prod(inputs) ** 0.5)
 
     def bias(self, size: int) -> NDArray[np.float32]:
-        return self._random.standard_normal(size, dtype=np.float32) / 8
+        return self._random.standard_normal(size, dtype=np.float32) / np.float32(8)
 
     def gain(self, size: int) -> NDArray[np.float32]:
         return 1 + self.bias(size)
