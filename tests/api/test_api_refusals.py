@@ -1,5 +1,6 @@
 """What is said about requests that are not quite right, or not quite known."""
 
+import asyncio
 from typing import Any
 
 import httpx
@@ -35,6 +36,23 @@ async def test_the_header_of_unknown_fields_is_short_and_harmless(client: httpx.
     assert len(header) < 1100
     assert header.startswith("evil??set-cookie:?a?b, ?n?code, xxx")
     assert header.endswith(", ...")
+
+
+async def test_a_large_body_is_read_like_a_small_one(client: httpx.AsyncClient) -> None:
+    long = "x" * 100_000
+    answered = await complete(client, user=long, foo=1, stop=None)
+    assert answered.status_code == 200
+    assert answered.headers["x-octavo-ignored"] == "foo"
+    check_error(await complete(client, user=long, n="1"), 422, "n")
+    faulty = b'{"model": "m", "prompt": "x", "list": [%s1.5], "user": "\\ud800"}' % (b"1.5," * 50_000)
+    for body, param in ((faulty, "user"), (faulty.replace(b"[", b"[1e999,"), "list"), (faulty[:-1], None)):
+        response = await client.post(COMPLETIONS, content=body, headers={"content-type": "application/json"})
+        check_error(response, 422, param)
+    assert {response.status_code for response in await many_at_once(client, user=long)} == {200}
+
+
+async def many_at_once(client: httpx.AsyncClient, **fields: Any) -> list[httpx.Response]:
+    return await asyncio.gather(*(complete(client, **fields) for _ in range(20)))
 
 
 async def test_a_strict_server_refuses_unknown_fields() -> None:

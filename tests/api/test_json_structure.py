@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from octavo.api import json_structure
-from octavo.api.json_structure import Structure, at_most, is_deeper, nesting, structures
+from octavo.api.json_structure import Structure, at_most, nesting, structures
 
-PIECE = json_structure._PIECE
+PIECE = json_structure.PIECE
 
 
 def plain(text: bytes) -> Structure:
@@ -49,12 +49,10 @@ def test_each_text_and_each_beginning_of_it_is_told_wherever_its_pieces_end(valu
     text = text[: round(len(text) * share)] if share < 0.5 else text
     for size in (1, 2, 3, 7, PIECE):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(json_structure, "_PIECE", size)
+            patch.setattr(json_structure, "PIECE", size)
             assert whole(text) == plain(text)
             assert nesting(text) == plain(text).depth
-            assert not is_deeper(text, plain(text).depth)
-            assert plain(text).depth == 0 or is_deeper(text, plain(text).depth - 1)
-    upper = max(at_most(text), default=Structure(0, 0))
+    upper = at_most(text)
     assert upper.depth >= plain(text).depth
     assert upper.num_items >= plain(text).num_items
 
@@ -64,6 +62,11 @@ def test_each_text_and_each_beginning_of_it_is_told_wherever_its_pieces_end(valu
 def test_nothing_is_lost_where_a_piece_ends(part: bytes, shift: int) -> None:
     text = b"[" * (PIECE // len(part) * len(part) + shift) + part * 5 + b'"[[[' + part
     assert whole(text) == plain(text)
+
+
+def test_pieces_are_small_whatever_is_in_them() -> None:
+    for text in (b'"' + b"\\" * (3 * PIECE + 1) + b'"', b"[" * (3 * PIECE), b'"\\"' * PIECE):
+        assert max(map(len, json_structure._pieces(text))) <= PIECE + 1
 
 
 def test_levels_go_on_from_piece_to_piece() -> None:

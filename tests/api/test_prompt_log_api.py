@@ -282,6 +282,17 @@ async def test_a_body_that_is_more_than_a_row_may_be_is_refused_before_anything_
     assert not app.engine.requests
 
 
+async def test_more_choices_than_fit_into_a_row_are_refused_before_anything_is_generated(tmp_path: Path) -> None:
+    async with open_log(tmp_path, max_spool=2**14) as log:
+        app = logging_app(log)
+        async with app.client() as client:
+            response = await client.post(
+                COMPLETIONS, json={**BASES[COMPLETIONS], "prompt": ["x"] * 20, "n": 20, "log_prompt": True}
+            )
+            assert check_error(response, 400, "log_prompt")["code"] == "log_entry_too_large"
+    assert not app.engine.requests
+
+
 async def test_of_many_at_once_only_those_begin_whose_rows_have_room(tmp_path: Path) -> None:
     async with open_log(tmp_path, max_spool=2**15) as log:
         app = logging_app(log, num_slots=40, hang_at=2)

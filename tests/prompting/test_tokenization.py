@@ -26,7 +26,8 @@ from prompting_builders import (
 
 from octavo.core.messages import Message
 from octavo.errors import ContextLengthExceeded, InvalidRequest, TemplateError
-from octavo.prompting import ChatTemplate, encode_chat, encode_text, tokenize, warm_up
+from octavo.prompting import ChatTemplate, encode_chat, encode_text, tokenize
+from octavo.prompting import chat as chat_module
 from octavo.prompting.markers import SENTINELS
 
 CHATML_ENCODER = ByteEncoder(vocabulary(*SPECIAL_TOKENS))
@@ -155,23 +156,45 @@ async def test_others_are_served_while_a_long_conversation_is_rendered() -> None
     assert set(seen) == {loop_thread}
 
 
-async def test_a_template_that_takes_long_takes_a_thread_also_for_a_short_conversation() -> None:
-    threads: list[int] = []
+@pytest.mark.parametrize(
+    ("soon", "expected"),
+    [
+        (60.0, [False, True, True]),  # a thread has shown that it is quick
+        (0.0, [False, False, False]),
+    ],
+)
+async def test_a_short_conversation_is_rendered_at_once_where_the_template_is_quick(
+    monkeypatch: pytest.MonkeyPatch, soon: float, expected: list[bool]
+) -> None:
+    monkeypatch.setattr(chat_module, "SOON", soon)
+    template, is_at_once = noted_template()
+    for _ in range(3):
+        is_at_once.clear()
+        assert await chat(user("Hi"), template=template) == turn("user", "Hi") + ANSWER
+        assert is_at_once[-1] is expected.pop(0)
+
+
+async def test_a_template_that_becomes_slow_renders_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chat_module, "SOON", 60.0)
+    template, is_at_once = noted_template()
+    for soon, expected in ((60.0, False), (60.0, True), (0.0, False), (60.0, False), (60.0, True)):
+        monkeypatch.setattr(chat_module, "SOON", soon)
+        is_at_once.clear()
+        assert await chat(user("Hi"), template=template) == turn("user", "Hi") + ANSWER
+        assert is_at_once[-1] is expected
+
+
+def noted_template() -> tuple[ChatTemplate, list[bool]]:
+    """ChatML, and for each of its renderings that came to an end whether it was in this thread."""
+    this_thread, is_here = threading.get_ident(), []
 
     class NotedTemplate(ChatTemplate):
         def render(self, *args: Any, **kwargs: Any) -> str:
             rendered = super().render(*args, **kwargs)
-            threads.append(threading.get_ident())  # where it came to its end
+            is_here.append(threading.get_ident() == this_thread)
             return rendered
 
-    slow = "{% for i in range(90000) %}{% set x = i + 1 %}{% endfor %}" + CHATML
-    templates = [NotedTemplate(CHATML), NotedTemplate(slow)]
-    for template in templates:
-        warm_up(template, CHATML_ENCODER.vocabulary)
-    threads.clear()
-    for template in templates:
-        assert await chat(user("Hi"), template=template) == turn("user", "Hi") + ANSWER
-    assert [thread == threading.get_ident() for thread in threads] == [True, False]
+    return NotedTemplate(CHATML), is_here
 
 
 async def test_special_tokens_are_meant_in_a_raw_text() -> None:

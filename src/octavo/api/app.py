@@ -1,5 +1,6 @@
 """The HTTP application."""
 
+from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
 
 from fastapi import FastAPI
@@ -63,7 +64,8 @@ def create_app(
     """The application; it starts and stops nothing. prompt_log: None where there is none.
     is_strict: unknown fields are errors."""
     grammars = GrammarMaker(limits.max_compile_time)
-    context = ApiContext(models, adapters, service, images, metrics, limits, grammars, prompt_log, is_strict)
+    bodies = ThreadPoolExecutor(1, "bodies")
+    context = ApiContext(models, adapters, service, images, metrics, limits, grammars, prompt_log, is_strict, bodies)
     app = FastAPI(
         title="Octavo",
         version=version("octavo"),

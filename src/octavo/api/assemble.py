@@ -213,7 +213,9 @@ class AnswerAssembler:
         if event.index not in self._choices:
             self._choices[event.index] = _ChoiceAssembler(self._shape)
             self.size += _CHOICE
-        self.size += self._choices[event.index].push(event)
+        size = event_size(event)
+        self.size += size
+        self._choices[event.index].push(event, size)
 
     def flush(self) -> WholeAnswer:
         """The answer, once every choice has ended; made once, however often it is asked for.
@@ -245,20 +247,20 @@ class _ChoiceAssembler:
     """Events to one choice. A short one is encoded when it ends: an answer may have tens of thousands, whose events
     take many times the memory, and all at the end would keep others waiting."""
 
+    __slots__ = ("_events", "_shape", "_size", "_whole")
+
     def __init__(self, shape: AnswerShape) -> None:
         self._shape = shape
         self._events: list[TextEvent] = []
         self._size = 0
         self._whole: _WholeChoice | None = None
 
-    def push(self, event: TextEvent) -> int:
-        """About so many bytes the event adds."""
-        size = event_size(event)
+    def push(self, event: TextEvent, size: int) -> None:
+        """size: about so many bytes the event adds."""
         self._size += size
         self._events.append(event)
         if event.finish_reason is not None and self._size <= _SHORT:
             self.flush()
-        return size
 
     def flush(self) -> _WholeChoice:
         if self._whole is None:

@@ -4,12 +4,12 @@ import asyncio
 import json
 import math
 import re
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
 
-from octavo.api.json_structure import Structure, at_most, structures
+from octavo.api.json_structure import PIECE, at_most, structures
 from octavo.api.shown import shown_name
 from octavo.errors import InvalidRequest
 
@@ -20,61 +20,61 @@ _read = msgspec.json.Decoder().decode
 JsonObject = dict[str, Any]
 
 
-async def parse_json(body: bytes, *, max_depth: int, max_items: int) -> JsonObject:
-    """The object that `body` is the JSON text of. Raises InvalidRequest.
+async def check_structure(body: bytes, *, max_depth: int, max_items: int) -> None:
+    """Raises InvalidRequest for a body in which is too much. Others are served while a large one is looked through.
 
     max_items: lists, objects and their members together. They, not bytes, take the time in which nobody else is served:
     a body of 8 MiB of text is read in some milliseconds, one of 8 MiB of brackets in more than a second.
     """
+    depth = num_items = 0
+    for start in range(0, len(body), PIECE):
+        if start > 0:
+            await asyncio.sleep(0)
+        most = at_most(body[start : start + PIECE])
+        depth, num_items = depth + most.depth, num_items + most.num_items
+    if depth <= max_depth and num_items <= max_items:
+        return
+    for structure in structures(body):
+        if structure.depth > max_depth:
+            raise InvalidRequest(f"The body is nested too deeply; at most {max_depth} levels are read.")
+        if structure.num_items > max_items:
+            raise InvalidRequest(f"The body has too many lists, objects and members; at most {max_items} are read.")
+        if len(body) > PIECE:
+            await asyncio.sleep(0)
+
+
+def read_object(body: bytes) -> JsonObject:
+    """The object that `body` is the JSON text of. Raises InvalidRequest, which names the field that is at fault."""
     if not body or body.isspace():
         raise InvalidRequest("The body is empty; it must be a JSON object.")
-    await _check_structure(body, max_depth, max_items)
-    data = _decode(body)
+    try:
+        return _object(_read(body))
+    except msgspec.MsgspecError:
+        return _read_with_reasons(body)
+
+
+def _object(data: Any) -> JsonObject:
     if not isinstance(data, dict):
         raise InvalidRequest("The body must be a JSON object.")
     return data
 
 
-async def _check_structure(body: bytes, max_depth: int, max_items: int) -> None:
-    most = [structure async for structure in _in_turns(at_most(body))][-1]
-    if most.depth <= max_depth and most.num_items <= max_items:
-        return
-    async for structure in _in_turns(structures(body)):
-        if structure.depth > max_depth:
-            raise InvalidRequest(f"The body is nested too deeply; at most {max_depth} levels are read.")
-        if structure.num_items > max_items:
-            raise InvalidRequest(f"The body has too many lists, objects and members; at most {max_items} are read.")
-
-
-async def _in_turns(pieces: Iterator[Structure]) -> AsyncIterator[Structure]:
-    """Between the pieces of a large body others are served."""
-    for number, piece in enumerate(pieces):
-        if number > 0:
-            await asyncio.sleep(0)
-        yield piece
-
-
-def _decode(body: bytes) -> Any:
-    try:
-        return _read(body)
-    except msgspec.MsgspecError:
-        return _decode_with_reasons(body)
-
-
-def _decode_with_reasons(body: bytes) -> Any:
+def _read_with_reasons(body: bytes) -> JsonObject:
     """As `_read`, slowly: where that finds a fault, this names the place in characters, or the field."""
     numbers = _Numbers()
     try:
-        data = json.loads(body.decode(), parse_float=numbers.real, parse_constant=numbers.real)
+        data = _object(json.loads(body.decode(), parse_float=numbers.real, parse_constant=numbers.real))
     except UnicodeDecodeError as error:
         raise InvalidRequest(f"The body is not UTF-8 (byte {error.start}).") from error
     except json.JSONDecodeError as error:
         raise InvalidRequest(f"The body is not JSON: {error.msg} (character {error.pos}).") from error
     except ValueError:  # an integer with more digits than Python converts; as infinity it has a field to name
-        data = json.loads(body.decode(), parse_float=numbers.real, parse_constant=numbers.real, parse_int=numbers.real)
+        real = numbers.real
+        data = _object(json.loads(body.decode(), parse_float=real, parse_constant=real, parse_int=real))
     if not numbers.are_finite:
         raise _fault(data, _is_infinite, "Input should be a finite number")
-    _check_text(data)
+    if any(map(_is_broken, _leaves(data))):  # json.loads lets half surrogate pairs pass
+        raise _fault(data, _is_broken, "Input should be Unicode text, without lone surrogates")
     return data
 
 
@@ -90,17 +90,9 @@ class _Numbers:
         return value
 
 
-def _check_text(data: Any) -> None:
-    """json.loads lets half surrogate pairs pass, which only an escape can make."""
-    try:
-        json.dumps(data, ensure_ascii=False).encode()
-    except UnicodeEncodeError as error:
-        raise _fault(data, _is_broken, "Input should be Unicode text, without lone surrogates") from error
-
-
-def _fault(data: Any, is_fault: Callable[[Any], bool], message: str) -> InvalidRequest:
-    """The error that names the field in which the fault is; none where the fault is in no field's value."""
-    for field, value in data.items() if isinstance(data, dict) else ():
+def _fault(data: JsonObject, is_fault: Callable[[Any], bool], message: str) -> InvalidRequest:
+    """The error that names the field in which the fault is; none where the fault is in a field's own name."""
+    for field, value in data.items():
         if not is_fault(field) and any(map(is_fault, _leaves(value))):
             name = shown_name(field)
             return InvalidRequest(f"{name}: {message}.", param=name)

@@ -1,5 +1,6 @@
 """What the routes work with."""
 
+from concurrent.futures import Executor
 from dataclasses import dataclass
 
 from octavo.constraints import GrammarMaker
@@ -11,7 +12,9 @@ from octavo.telemetry.metrics import Metrics
 
 @dataclass(frozen=True, slots=True)
 class ApiContext:
-    """prompt_log: None where there is none. is_strict: fields that no document names are errors."""
+    """prompt_log: None where there is none. is_strict: fields that no document names are errors.
+    body_thread: where large bodies are read, one at a time: as objects they take many times their size.
+    """
 
     models: ModelRegistry
     adapters: AdapterLoader
@@ -22,3 +25,4 @@ class ApiContext:
     grammars: GrammarMaker
     prompt_log: PromptLog | None
     is_strict: bool
+    body_thread: Executor

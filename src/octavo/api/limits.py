@@ -73,7 +73,7 @@ class _WholeBody:
         if len(body) > self._max_body:
             self._is_refused = True
             raise _too_large(self._max_body)
-        return {"type": "http.request", "body": body, "more_body": False}  # as it is: a copy may be of megabytes
+        return {"type": "http.request", "body": body, "more_body": False}  # no copy of it: Starlette makes one
 
 
 def _too_large(max_body: int) -> BodyTooLarge:

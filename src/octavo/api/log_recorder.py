@@ -30,6 +30,9 @@ _SHORT_ANSWER = 2048
 _PROMPT_TOKEN = 4
 """Bytes of a prompt's text for each token, about."""
 
+_CHOICE = 100
+"""Bytes of a choice without its texts."""
+
 _logger = logging.getLogger(__name__)
 
 
@@ -102,7 +105,7 @@ class LogRecorder:
         """
         try:
             size = len(await self._request.body()) + self._size_beside()
-            _check_size(size, self._log)
+            _check_size(size + _CHOICE * len(self._job.choices), self._log)  # before anything is computed
             async with aclosing(events):
                 async for event in events:
                     _check_size(size + self._answer.size, self._log)

@@ -40,7 +40,7 @@ def read_wire(schema: type[Wire], data: JsonObject, *, place: str = "body") -> W
 
 
 def unknown_fields(wire: WireRequest, *, is_strict: bool) -> tuple[str, ...]:
-    """Names of the given fields that no document names, each once, as many as a header has room for.
+    """Names of the given fields that no document names, each once, _MAX_UNKNOWN at most.
 
     Raises UnknownField for the first if strict.
     """
@@ -77,11 +77,8 @@ def _extras(wire: BaseModel, path: tuple[str, ...] = ()) -> Iterator[_Extra]:
         if value is not None:
             yield _Extra(path, name)
     for name, value in vars(wire).items():  # of those that it does declare
-        if type(value) in _PLAIN:
-            continue
-        parts = value if isinstance(value, list) else [value]
-        if parts and isinstance(parts[0], BaseModel):  # a list has objects or none
-            for part in parts:
+        for part in value if isinstance(value, list) else (value,):
+            if type(part) not in _PLAIN and isinstance(part, BaseModel):
                 yield from _extras(part, (*path, name))
 
 

@@ -15,6 +15,7 @@ from octavo.cli.tracing import open_traces
 from octavo.cli.wiring import build_parts, connection_bounds
 from octavo.config import Settings
 from octavo.engine.worker import WorkerEngine
+from octavo.prompting.markers import markers_of
 from octavo.server.drain import Drain
 from octavo.server.http_server import HttpServer
 from octavo.server.listener import Listener
@@ -46,7 +47,6 @@ class Server:
         self._closing = ExitStack()
         parts = build_parts(settings, access, file, engine, content_filter, open_traces(self._closing))
         self._engine = engine
-        self._model = parts.model
         self._listener = listener
         self._service = parts.service
         self._prompt_log = parts.prompt_log
@@ -55,7 +55,7 @@ class Server:
         self._drain = Drain(parts.app, refusals)
         self._http = HttpServer(self._drain, connection_bounds(settings), refusals)
         parts.metrics.show_connections(lambda: self._http.num_connections)
-        self._place = Place(parts.model.id, file, listener.url, listener.is_loopback, settings.has_keys)
+        self._place = Place(parts.model_id, file, listener.url, listener.is_loopback, settings.has_keys)
         self._screen: Screen = (
             LogScreen() if settings.log_json else ConsoleScreen(Console(stderr=True, highlight=False))
         )
@@ -76,7 +76,7 @@ class Server:
                     await asyncio.wait({ready}, timeout=HEALTH_INTERVAL)
             await ready
             await self._first_adapters.load()
-            await asyncio.to_thread(self._model.warm_up)
+            await asyncio.to_thread(markers_of, self._engine.vocabulary)  # which the first request would wait for
         finally:
             ready.cancel()
         _spare_garbage_collection()

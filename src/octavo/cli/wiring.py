@@ -42,7 +42,7 @@ MAX_BODY_WITH_IMAGES = 32 * 2**20
 class Parts:
     """What answers requests, what it calls the model, and the adapters to load before it is ready."""
 
-    model: ServedModel
+    model_id: str
     service: GenerationService
     prompt_log: PromptLog | None
     first_adapters: FirstAdapters
@@ -93,7 +93,7 @@ def build_parts(
     first_adapters = FirstAdapters(
         settings.adapters, model, models, loader.over(operators_adapters(limits.max_adapter_size))
     )
-    return Parts(model, service, prompt_log, first_adapters, metrics, app)
+    return Parts(model_id, service, prompt_log, first_adapters, metrics, app)
 
 
 def clients_adapters(settings: Settings) -> AdapterFiles:

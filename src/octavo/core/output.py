@@ -60,11 +60,12 @@ class TokenChunk(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     def parts(self) -> Iterator["TokenChunk"]:
         """The same as several chunks, none with many log-probabilities of the prompt."""
         scored = self.prompt_logprobs
-        size = max(1, _PART // (1 + len(scored[0].top))) if scored else 1
-        *earlier, last = [scored[start : start + size] for start in range(0, len(scored), size)] or [()]
-        for part in earlier:
-            yield TokenChunk((), prompt_logprobs=part)
-        yield msgspec.structs.replace(self, prompt_logprobs=last) if earlier else self
+        if scored:
+            size = max(1, _PART // (1 + len(scored[0].top)))
+            while len(scored) > size:
+                yield TokenChunk((), prompt_logprobs=scored[:size])
+                scored = scored[size:]
+        yield msgspec.structs.replace(self, prompt_logprobs=scored) if scored else self
 
     @classmethod
     def joined(cls, chunks: Sequence["TokenChunk"]) -> "TokenChunk":

@@ -205,13 +205,12 @@ class ScriptedEngine:
         self, script: ScriptedSpec, request: GenerationRequest, waited: float
     ) -> AsyncGenerator[TokenChunk, None]:
         wanted = request.logprobs
-        if wanted.of_prompt or request.max_tokens == 0:
-            scored = request.prompt_tokens[1:] if wanted.of_prompt else ()
-            for start in range(0, len(scored), STEP):
-                yield TokenChunk((), prompt_logprobs=_logprobs(scored[start : start + STEP], wanted.num_top))
-                await self._pause(0)
-            if request.max_tokens == 0:
-                yield TokenChunk((), FinishReason.LENGTH)
+        scored = request.prompt_tokens[1:] if wanted.of_prompt else ()
+        for start in range(0, len(scored), STEP):
+            yield TokenChunk((), prompt_logprobs=_logprobs(scored[start : start + STEP], wanted.num_top))
+            await self._pause(0)
+        if request.max_tokens == 0:
+            yield TokenChunk((), FinishReason.LENGTH)
         for position, token in enumerate(islice(self._tokens(script, request), request.max_tokens)):
             await self._fault(script, position)
             await self._pause(script.delay)

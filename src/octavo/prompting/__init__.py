@@ -1,6 +1,6 @@
 """From conversations and texts to tokens."""
 
-from octavo.prompting.chat import ChatPrompt, encode_chat, warm_up
+from octavo.prompting.chat import ChatPrompt, encode_chat
 from octavo.prompting.chat_template import DEFAULT_CHAT_TEMPLATE, ChatTemplate
 from octavo.prompting.images import checked_image, image_too_large
 from octavo.prompting.infill import encode_infill
@@ -19,5 +19,4 @@ __all__ = [
     "image_too_large",
     "split_special",
     "tokenize",
-    "warm_up",
 ]

@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -24,8 +25,8 @@ from octavo.prompting.tokenization import MAX_SHORT, TextEncoder, check_can_fit,
 from octavo.prompting.tool_history import uses_tools
 
 _FEW_MESSAGES = 20
-_SOON = 0.003
-"""Seconds."""
+SOON = 0.003
+"""Seconds in which nobody else is served."""
 
 _Segment = list[Fragment] | Image
 """What is encoded at a time: the text between two images, or an image."""
@@ -42,13 +43,6 @@ class ChatPrompt:
     tokens: tuple[int, ...]
     channels: ChannelFormat
     images: tuple[ImageSpan, ...] = ()
-
-
-def warm_up(template: ChatTemplate, vocabulary: Vocabulary) -> None:
-    """Find out what is the same for all conversations and takes longer than most. Raises TemplateError."""
-    markers_of(vocabulary)
-    family_of(template)
-    _ = template.tool_shape
 
 
 async def encode_chat(
@@ -69,10 +63,8 @@ async def encode_chat(
     """
     vocabulary = encoder.vocabulary
     rendering = partial(_rendered, vocabulary, template, messages, variables, tools)
-    rendered = _rendered_soon(rendering) if not (variables or tools) and _are_short(messages) else None
-    if rendered is None:
-        rendered = await asyncio.to_thread(rendering)
-    segments, channels = rendered
+    is_short = not (variables or tools) and _are_short(messages)
+    segments, channels = await (_rendered_soon(template, rendering) if is_short else asyncio.to_thread(rendering))
     texts = [segment for segment in segments if not isinstance(segment, Image)]
     check_can_fit(list(chain.from_iterable(texts)), vocabulary, context_length, param="messages")
     encoded, images = await _encoded(encoder, segments)
@@ -84,20 +76,29 @@ async def encode_chat(
 
 
 def _are_short(messages: Sequence[Message]) -> bool:
-    """Whether any usual template renders them in some tenths of a millisecond: they use no tools either, since in what
-    shape a template takes these is found by many renderings."""
+    """Whether usual templates render them in some tenths of a millisecond. With tools it takes longer: the texts are
+    many, and in what shape a template takes them is found by trials."""
     if len(messages) > _FEW_MESSAGES or any(map(uses_tools, messages)):
         return False
     return sum(map(len, client_texts(messages, {}))) <= MAX_SHORT
 
 
-def _rendered_soon(rendering: Callable[..., _Rendered]) -> _Rendered | None:
-    """None for a template that takes longer than others may wait. A thread would have to wait where the processors are
-    busy."""
-    try:
-        return rendering(deadline=_SOON)
-    except RenderingTooSlow:
-        return None
+async def _rendered_soon(template: ChatTemplate, rendering: Callable[..., _Rendered]) -> _Rendered:
+    """At once where the template was quick with the last short conversation; a thread would have to wait where the
+    processors are busy. Where it was not, as with the first one, in a thread."""
+    if template.is_quick:
+        try:
+            return rendering(deadline=SOON)
+        except RenderingTooSlow:
+            template.is_quick = False
+
+    def timed() -> _Rendered:
+        start = time.thread_time()
+        rendered = rendering()
+        template.is_quick = time.thread_time() - start < SOON
+        return rendered
+
+    return await asyncio.to_thread(timed)
 
 
 def _rendered(

@@ -33,6 +33,8 @@ class ChatTemplate:
 
     def __init__(self, source: str, *, deadline: float = 5.0) -> None:
         self.source = source
+        self.is_quick = False
+        """Whether its rendering of the last short conversation kept nobody waiting: see encode_chat."""
         self._deadline = deadline
         self._sandboxes = [TemplateSandbox()]  # those that no rendering is in
         self._code = self._sandboxes[0].compiled(source)
@@ -58,12 +60,12 @@ class ChatTemplate:
             and documents.
         tools: what may be called. Where the template has no place for them, or for calls and results in the messages,
             they are written into the messages' texts; see tool_prompt.
-        deadline: as the template's own, where that is longer.
+        deadline: seconds; the template's own holds where it is shorter.
         """
         has_tools = bool(tools) or any(map(uses_tools, messages))
         shape = self.tool_shape if has_tools else NO_TOOL_SHAPE
         own = {"bos_token": bos_token, "eos_token": eos_token}
-        return self._in_shape(messages, tools, shape, {**variables, **own}, min(deadline, self._deadline))
+        return self._in_shape(messages, tools, shape, {**variables, **own}, deadline)
 
     def _in_shape(
         self,
@@ -71,7 +73,7 @@ class ChatTemplate:
         tools: Sequence[Tool],
         shape: ToolShape,
         variables: Mapping[str, object] = MappingProxyType({"bos_token": "", "eos_token": ""}),
-        deadline: float | None = None,
+        deadline: float = math.inf,
     ) -> str:
         defaults: dict[str, object] = {"add_generation_prompt": True, "documents": None}
         shown_tools = [tool_value(tool, shape) for tool in tools] if shape.knows_tools else []
@@ -79,7 +81,7 @@ class ChatTemplate:
             "messages": [message_value(message, shape) for message in shaped(messages, tools, shape)],
             "tools": shown_tools or None,  # templates ask whether it is none; an undefined variable is not
         }
-        guard = RenderGuard(self._deadline if deadline is None else deadline)
+        guard = RenderGuard(min(deadline, self._deadline))
         with self._sandbox() as sandbox:
             return sandbox.render(self._code, {**defaults, **variables, **own}, guard)
 

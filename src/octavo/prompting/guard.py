@@ -22,7 +22,7 @@ _Value = TypeVar("_Value")
 
 
 class RenderingTooSlow(TemplateError):
-    """Its time is over."""
+    """A rendering has used up its time."""
 
 
 class RenderGuard:

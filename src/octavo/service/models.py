@@ -1,12 +1,11 @@
 """What clients can ask for."""
 
 import logging
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext
 from hashlib import blake2b
 
 from octavo.engine.base import Engine, EngineInfo, EngineState, Tokenizer
-from octavo.errors import TemplateError
-from octavo.prompting import DEFAULT_CHAT_TEMPLATE, ChatTemplate, warm_up
+from octavo.prompting import DEFAULT_CHAT_TEMPLATE, ChatTemplate
 from octavo.streaming.tool_formats import GENERIC, ToolFormat, format_of
 
 _logger = logging.getLogger(__name__)
@@ -77,11 +76,6 @@ class ServedModel:
         """
         template = self.chat_template
         return format_of(template.source) if template.tool_shape.knows_tools else GENERIC
-
-    def warm_up(self) -> None:
-        """Find out once what the first requests would wait for, and all others with them; in any thread."""
-        with suppress(TemplateError):  # the requests that need it are told
-            warm_up(self.chat_template, self.tokenizer.vocabulary)
 
     def _compile(self, source: str | None) -> ChatTemplate:
         if source is None:

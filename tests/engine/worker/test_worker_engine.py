@@ -13,6 +13,7 @@ import pytest
 
 from engine.builders import collect, request, text_request, until
 from octavo.core.output import FinishReason
+from octavo.core.request import LogprobParams
 from octavo.engine.base import EngineState
 from octavo.engine.scripted import END_TOKEN
 from octavo.engine.specs import LlamaSpec, ScriptedSpec
@@ -54,6 +55,17 @@ async def test_it_answers_as_the_engine_in_its_child_does() -> None:
         assert (len(tokens), reason) == (2, FinishReason.LENGTH)
         assert await collect(engine.generate(request(max_tokens=0))) == ([], FinishReason.LENGTH)
         assert await engine.encode(["é", END_TOKEN]) == (*"é".encode(), END_TOKEN)
+
+
+async def test_log_probabilities_of_a_long_prompt_come_in_parts_and_whole() -> None:
+    prompt, wanted = tuple(range(1, 256)) * 4, LogprobParams(of_prompt=True, num_top=3)
+    async with ready() as engine:
+        chunks = [chunk async for chunk in engine.generate(request(prompt, max_tokens=2, logprobs=wanted))]
+    scored = [each for chunk in chunks for each in chunk.prompt_logprobs]
+    assert [each.token for each in scored] == list(prompt[1:])
+    assert max(len(chunk.prompt_logprobs) for chunk in chunks) <= 32
+    assert sum(len(chunk.tokens) for chunk in chunks) == 2
+    assert chunks[-1].finish_reason is FinishReason.LENGTH
 
 
 async def test_texts_are_encoded_while_all_slots_are_taken() -> None:

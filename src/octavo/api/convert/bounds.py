@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from octavo.api.convert.conversation import image_links
-from octavo.api.json_structure import is_deeper, nesting
+from octavo.api.json_structure import at_most, nesting
 from octavo.api.schemas.chat import ChatCompletionRequest
 from octavo.api.schemas.completions import CompletionRequest
 from octavo.api.schemas.generation import GenerationFields
@@ -75,8 +75,8 @@ def _check_definition(field: str, definition: Any, limits: Limits) -> int:
     """The definition's size: bytes of its JSON text without white space."""
     text = msgspec.json.encode(definition)
     _check_most(field, len(text), limits.max_schema, "bytes in a schema or grammar")
-    if is_deeper(text, limits.max_schema_depth):
-        raise _too_much(field, str(nesting(text)), limits.max_schema_depth, "levels in a schema")
+    if at_most(text).depth > limits.max_schema_depth:  # else what takes longer to tell need not be told
+        _check_most(field, nesting(text), limits.max_schema_depth, "levels in a schema")
     return len(text)
 
 

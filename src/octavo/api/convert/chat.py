@@ -18,7 +18,7 @@ from octavo.errors import VisionUnsupported
 from octavo.prompting import encode_chat
 from octavo.service import GenerationJob, ImageLink, ServedModel
 
-_FEW_MESSAGES = 500
+_FEW_PARTS = 500
 _THINKING_SWITCHES = ("enable_thinking", "thinking")
 """What model families' chat templates call it."""
 
@@ -66,8 +66,8 @@ async def chat_job(
 
 
 async def _messages(wire: ChatCompletionRequest, images: Images) -> Sequence[Message]:
-    """In a thread where there are many, because that takes milliseconds."""
-    if len(wire.messages) <= _FEW_MESSAGES:
+    """In a thread where there are many, or parts of them, because that takes milliseconds."""
+    if len(wire.messages) + sum(len(message.parts) for message in wire.messages) <= _FEW_PARTS:
         return conversation(wire.messages, images)
     return await asyncio.to_thread(conversation, wire.messages, images)
 

@@ -36,17 +36,19 @@ def conversation(wires: Sequence[ChatMessage], images: Images = NO_IMAGES) -> tu
 def _message(wire: ChatMessage, num_unnamed: int, images: Images) -> Message:
     return Message(
         role=_ROLES[wire.role],
-        content=wire.content if isinstance(wire.content, str) else "".join(_texts(wire)),
+        content=_content(wire),
         name=wire.name,
         tool_call_id=_made_id(num_unnamed) if wire.role == "function" else wire.tool_call_id,
         reasoning=wire.given_reasoning,
         tool_calls=_calls(wire, num_unnamed),
-        images=tuple(_placed(wire, images)) if wire.parts else (),
+        images=tuple(_placed(wire, images)),
     )
 
 
-def _texts(wire: ChatMessage) -> Sequence[str]:
-    return [part.text for part in wire.parts if isinstance(part, TextPart)]
+def _content(wire: ChatMessage) -> str:
+    if isinstance(wire.content, str):
+        return wire.content
+    return "".join([part.text for part in wire.parts if isinstance(part, TextPart)])
 
 
 def _placed(wire: ChatMessage, images: Images) -> Iterator[PlacedImage]:
