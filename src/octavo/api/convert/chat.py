@@ -19,6 +19,7 @@ from octavo.prompting import encode_chat
 from octavo.service import GenerationJob, ImageLink, ServedModel
 
 _FEW_PARTS = 500
+"""Messages and their parts that become a conversation in a millisecond."""
 _THINKING_SWITCHES = ("enable_thinking", "thinking")
 """What model families' chat templates call it."""
 
