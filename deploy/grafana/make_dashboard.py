@@ -143,6 +143,15 @@ ROWS: dict[str, tuple[Panel, ...]] = {
         Panel("Rows", (Line(rate("octavo_prompt_log_rows_total", "result", SERVERS), "{{result}}"),), "reqps"),
         Panel("Rows that wait", (latest("octavo_prompt_log_waiting_rows", "{{instance}}", SERVERS),)),
         Panel("Degraded", (latest("octavo_prompt_log_degraded", "{{instance}}", SERVERS),)),
+        Panel("Files set aside", (latest("octavo_prompt_log_set_aside_files", "{{instance}}", SERVERS),)),
+    ),
+    "Connections": (
+        Panel("Connections", (latest("octavo_connections", "{{instance}}", SERVERS),)),
+        Panel(
+            "Refused before they were requests",
+            (Line(rate("octavo_refused_total", "status", SERVERS), "{{status}}"),),
+            "reqps",
+        ),
     ),
 }
 

@@ -321,6 +321,9 @@ GROUP = Group(
         Drill("endings", endings),
         Drill("starts", starts),
     ),
-    (Control("--drain-timeout and the log", "drain", ("--log-db", "none")),),
+    (
+        Control("--drain-timeout", "drain", ("--drain-timeout", "0")),
+        Control("--log-db", "drain", ("--log-db", "none")),
+    ),
     share=0.1,
 )

@@ -28,6 +28,10 @@ NUM_PLACES = 2 * NUM_SLOTS
 """With one in the queue for each slot: as many are served or wait, and none is refused."""
 PAUSE = 0.3
 """Seconds: with it, ten times as many clients as places send ten times what four slots take in their 8 x 0.02 s."""
+KEY_REQUESTS = 5
+KEY_TOKENS = 500
+"""A minute: a server is done with all the requests of these probes before it gives more."""
+REQUEST_TIMEOUT = 1.0
 LOAD_SECONDS = 60.0
 NUM_ROUNDS = 3
 """Enough to tell whether they agree; one at small scales, which judges no times."""
@@ -175,6 +179,67 @@ async def samples(target: Target) -> Counts:
     return counts
 
 
+def limits_of_a_key(bench: Bench) -> Counts:
+    """A key has so many requests and tokens a minute, is told so, and takes nothing from another's."""
+    counts = Counts()
+    with bench.serving("--key-requests", str(KEY_REQUESTS), keys=KEYS) as server:
+        counts.add(asyncio.run(_requests_of_keys(bench.target(server, KEYS))))
+    with bench.serving("--key-tokens", str(KEY_TOKENS), keys=KEYS) as server:
+        counts.add(asyncio.run(_tokens_of_keys(bench.target(server, KEYS))))
+    return counts
+
+
+async def _requests_of_keys(target: Target) -> Counts:
+    counts = Counts()
+    for name, key in zip(("one key", "another"), KEYS, strict=True):
+        async with client_of(Target(target.url, (key,))) as client:
+            answers = await asyncio.gather(*(ask(client, body_of(QUICK), []) for _ in range(4 * KEY_REQUESTS)))
+        statuses = Counter(answer.status for answer in answers)
+        counts.count(name, statuses == {200: KEY_REQUESTS, 429: 3 * KEY_REQUESTS}, str(dict(statuses)))
+        for answer in answers:
+            counts.judge(f"of {name}", answer, (200, 429), secrets=KEYS)
+            counts.count("the limit", answer.headers.get("x-ratelimit-limit-requests") == str(KEY_REQUESTS))
+            counts.count("told when", answer.status == 200 or int(answer.headers.get("retry-after", 0)) >= 1)
+    return counts
+
+
+async def _tokens_of_keys(target: Target) -> Counts:
+    """One after the other, until a prompt does not fit in what is left; an answer may take more than that."""
+    counts = Counts()
+    for name, key in zip(("one key", "another"), KEYS, strict=True):
+        sizes, answer = list[int](), NO_ANSWER
+        async with client_of(Target(target.url, (key,))) as client:
+            for _ in range(KEY_TOKENS):
+                answer = await ask(client, body_of(QUICK), [])
+                if answer.status != 200:
+                    break
+                sizes.append(json.loads(answer.body)["usage"]["total_tokens"])
+        counts.judge(f"the end of {name}", answer, (429,), secrets=KEYS)
+        counts.count("told when", int(answer.headers.get("retry-after", 0)) >= 1)
+        counts.count(name, abs(sum(sizes) - KEY_TOKENS) < 2 * max(sizes, default=0), f"{sizes} tokens of {KEY_TOKENS}")
+    return counts
+
+
+async def requests_that_take_long(target: Target) -> Counts:
+    """They end at their time with what they have."""
+    counts, taken = Counts(), list[float]()
+
+    async def one(client: httpx.AsyncClient) -> None:
+        start = time.monotonic()
+        answer = await ask(client, body_of(SLOW, max_tokens=200), [])
+        taken.append(time.monotonic() - start)
+        counts.judge("one that takes long", answer, (200,))
+        choices = json.loads(answer.body)["choices"] if answer.status == 200 else [{"finish_reason": "", "text": ""}]
+        counts.count("cancelled", choices[0]["finish_reason"] == "cancelled", str(choices))
+        counts.count("has its text", bool(choices[0]["text"]))
+
+    async with client_of(target) as client:
+        await asyncio.gather(*(one(client) for _ in range(NUM_PLACES)))
+    counts.count("in time", max(taken) < REQUEST_TIMEOUT + 1, f"{max(taken):.1f} s")
+    counts.figures["ended after, s"] = max(taken)
+    return counts
+
+
 def alone(attack: Callable[[Target], Coroutine[Any, Any, Counts]], *flags: str) -> Callable[[Bench], Counts]:
     """Without the healthy client, which would take a place."""
 
@@ -191,11 +256,16 @@ GROUP = Group(
         Drill("a full queue", alone(full_queue, "--slots", "1", "--max-queue-per-slot", "1")),
         Drill("samples", alone(samples, "--slots", "4", "--max-queue-per-slot", "1")),
         Drill("ten times as many", alone(ten_times, "--slots", str(NUM_SLOTS), "--max-queue-per-slot", "1")),
+        Drill("limits of a key", limits_of_a_key),
+        Drill("a request's time", alone(requests_that_take_long, "--request-timeout", str(REQUEST_TIMEOUT))),
         Attack("a flooding key", flooding_key, flags=("--key-concurrent", "2"), keys=KEYS),
     ),
     (
         Control("--max-queue-per-slot", "a full queue", ("--max-queue-per-slot", "100000")),
         Control("--max-queue-per-slot: ten times", "ten times as many", ("--max-queue-per-slot", "100000")),
+        Control("--key-requests", "limits of a key", ("--key-requests", "100000")),
+        Control("--key-tokens", "limits of a key", ("--key-tokens", "100000000")),
+        Control("--request-timeout", "a request's time", ("--request-timeout", "100000")),
         Control("--key-concurrent", "a flooding key", ("--key-concurrent", "100000")),
     ),
 )

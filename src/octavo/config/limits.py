@@ -35,7 +35,7 @@ class LimitSettings(BaseModel):
     )
     max_unread_time: float = option(
         30.0,
-        "Time in which a client that reads nothing is waited for; then its connection is closed.",
+        "Time in which a client must read as much; then its connection is closed.",
         panel=LIMITS,
         metavar="SECONDS",
         gt=0,

@@ -293,7 +293,9 @@ class _PromptLogMetrics:
         )
         self.waiting_bytes = Gauge("octavo_prompt_log_waiting_bytes", "Their size.", registry=registry)
         self.degraded = Gauge(
-            "octavo_prompt_log_degraded", "1 while rows cannot be written, moved or deleted.", registry=registry
+            "octavo_prompt_log_degraded",
+            "1 while the prompt log is not as it should be; /ready says why.",
+            registry=registry,
         )
         self.aside_files = Gauge(
             "octavo_prompt_log_set_aside_files", "Files with what could not be stored.", registry=registry
