@@ -321,9 +321,6 @@ GROUP = Group(
         Drill("endings", endings),
         Drill("starts", starts),
     ),
-    (
-        Control("--drain-timeout", "drain", ("--drain-timeout", "0")),
-        Control("--log-db", "drain", ("--log-db", "none")),
-    ),
+    (Control("--log-db", "drain", ("--log-db", "none")),),
     share=0.1,
 )
