@@ -19,7 +19,7 @@ from octavo.api.usage import UsageCounter
 from octavo.core.output import FinishReason, TextEvent
 from octavo.core.tools import joined_calls
 
-_CHOICE = 100
+CHOICE_SIZE = 100
 """Bytes of a choice without its texts, about."""
 _SHORT = 16 * 2**10
 """Bytes of a choice that take some tenths of a millisecond to encode."""
@@ -212,7 +212,7 @@ class AnswerAssembler:
         self._counter.push(event)
         if event.index not in self._choices:
             self._choices[event.index] = _ChoiceAssembler(self._shape)
-            self.size += _CHOICE
+            self.size += CHOICE_SIZE
         size = event_size(event)
         self.size += size
         self._choices[event.index].push(event, size)

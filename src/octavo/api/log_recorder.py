@@ -8,7 +8,7 @@ from contextlib import aclosing
 import msgspec
 from starlette.requests import Request
 
-from octavo.api.assemble import AnswerAssembler, WholeAnswer
+from octavo.api.assemble import CHOICE_SIZE, AnswerAssembler, WholeAnswer
 from octavo.api.context import ApiContext
 from octavo.api.convert import prompt_texts
 from octavo.api.errors import error_body, internal_error, kind_of
@@ -29,9 +29,6 @@ _SHORT_ANSWER = 2048
 
 _PROMPT_TOKEN = 4
 """Bytes of a prompt's text for each token, about."""
-
-_CHOICE = 100
-"""Bytes of a choice without its texts."""
 
 _logger = logging.getLogger(__name__)
 
@@ -105,7 +102,7 @@ class LogRecorder:
         """
         try:
             size = len(await self._request.body()) + self._size_beside()
-            _check_size(size + _CHOICE * len(self._job.choices), self._log)  # before anything is computed
+            _check_size(size + CHOICE_SIZE * len(self._job.choices), self._log)  # before anything is computed
             async with aclosing(events):
                 async for event in events:
                     _check_size(size + self._answer.size, self._log)
